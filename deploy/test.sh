@@ -10,7 +10,7 @@
 #   deploy/test.sh --deep   the same as --all, tests/install (the installed C++ library), and long runs: every fuzzer
 #                           for minutes, the examples that take minutes, the quickstart with ten seeds, a hundred jobs
 #                           whose tasks are killed and stopped at random times, whole jobs under the sanitizers, every
-#                           test ten times, benchmarks
+#                           test ten times, the build with CUDA kernels, mutants of these kernels, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -23,15 +23,13 @@ case "${1:-}" in
 esac
 
 # The packages that use threads. The state machines of runtime/ps/protocol use none. The emulator of CUDA kernels runs
-# them on fibers, which the thread sanitizer cannot follow. job_test runs programs that do not contain the suppressions for
-# gRPC's library, which are compiled into tests.
+# them on fibers, which the thread sanitizer cannot follow.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
   //runtime/progress/... //runtime/api/... //tests/api/... //operator/control/... //operator/events/...
   //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/...
   -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test -//runtime/strategy:cuda_loss_scaling_test
-  -//runtime/strategy:cuda_number_check_test
-  -//tests/api:job_test)
+  -//runtime/strategy:cuda_number_check_test)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the
@@ -82,6 +80,7 @@ if [ $level = plain ]; then
   step "tests" bazel_tests --config=release //...
 else
   step "tests of what ships" bazel_tests --config=release "${SHIPPED[@]}"
+  step "the benchmarks, which no test builds" deploy/dev/bazel.py build --config=release //tests/bench/...
   step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize --build_tests_only //...
   step "tests with the thread sanitizer" bazel_tests --config=tsan --build_tests_only -- "${THREADED[@]}"
   step "fuzzing" tests/fuzz/run.sh --results "$RESULTS" --seconds $([ $level = deep ] && echo 180 || echo 5)
@@ -99,9 +98,13 @@ if [ $level = deep ]; then
     bazel_tests --config=release --test_output=streamed //tests/processes:random_faults_deep_test
   step "tasks of groups killed and stopped at random times" \
     bazel_tests --config=release --test_output=streamed //tests/processes:group_faults_deep_test
+  step "the examples that jobs with faults use" \
+    bazel_tests --config=release --test_output=streamed //tests/processes:exactly_once_deep_test
   step "whole jobs with the address and undefined sanitizers" \
     bazel_tests --config=sanitize --test_tag_filters=whole_job //tests/processes/...
   step "every test as it ships, ten times each" bazel_tests --config=release --runs_per_test=10 //...
+  step "the build with CUDA kernels" deploy/dev/cuda_check.sh "$RESULTS"
+  step "mutants of the CUDA kernels" tests/mutation/run.py --results "$RESULTS" --minutes 60
   step "benchmarks" tests/bench/run.sh
 fi
 

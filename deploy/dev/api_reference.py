@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """api_reference.py HEADER: prints a header of the C++ API for Doxygen, with its comments as documentation. The comment
 at the beginning of a file describes the file. A comment after code belongs to that code, and so do the comments below
-it that begin in the same column. Any other comment belongs to the code that follows it."""
+it that begin in the same column. Any other comment belongs to the code that follows it. Each declaration also gets
+its example (api_examples.py)."""
 import re
 import sys
+
+from api_declarations import declarations
+from api_examples import examples
 
 ABOVE = re.compile(r"^\s*// ?(.*)$")
 AFTER = re.compile(r"^(.*\S)(\s+)// ?(.*)$")
@@ -11,11 +15,11 @@ TOOLS = re.compile(r"\s*// NOLINT.*$")
 EXAMPLE = re.compile(r"^  ")
 
 
-def lines_for_doxygen(text):
+def lines_for_doxygen(text, examples_of_lines):
     column = None  # the column of a comment after code that the next line may continue
     in_example = False
     yield "/// @file"
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines()):
         line = TOOLS.sub("", line)
         comment = ABOVE.match(line)
         after = None if comment else AFTER.match(line)
@@ -25,6 +29,8 @@ def lines_for_doxygen(text):
         if is_example and not in_example:
             yield "/// @code{.cpp}"
         in_example = is_example
+        if number in examples_of_lines:
+            yield from example_lines(examples_of_lines[number])
         if comment and column == line.index("//"):
             yield " " * column + "///< " + escape(comment[1])
         elif comment:
@@ -38,6 +44,14 @@ def lines_for_doxygen(text):
             yield line
 
 
+def example_lines(text):
+    yield "/// @par Example"
+    yield "/// @code{.cpp}"
+    for line in text.splitlines():
+        yield "/// " + line
+    yield "/// @endcode"
+
+
 def escape(comment):
     """Escapes the characters of a comment that Doxygen would take for commands, HTML or references. Code between
     backquotes stays unchanged."""
@@ -46,5 +60,8 @@ def escape(comment):
     return "`".join(parts)
 
 
-with open(sys.argv[1], encoding="utf-8") as header:
-    print("\n".join(lines_for_doxygen(header.read())))
+if __name__ == "__main__":
+    all_examples = examples([])
+    chosen = {line: all_examples[name] for name, line in declarations(sys.argv[1]).items() if name in all_examples}
+    with open(sys.argv[1], encoding="utf-8") as header:
+        print("\n".join(lines_for_doxygen(header.read(), chosen)))

@@ -53,6 +53,7 @@ check "sizes" deploy/dev/sizes.py "${sources[@]}" "${pages[@]}"
 check "scripts" scripts
 check "links of the documentation" deploy/dev/links.py
 check "example models" deploy/dev/write_models.py --check
+check "examples of the C++ API" deploy/dev/api_examples.py
 check "borders of the rooms" tests/contract/rooms.sh
 if [ "${1:-}" = --tidy ]; then check "clang-tidy" tidy; fi
 exit $status

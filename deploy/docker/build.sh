@@ -5,11 +5,12 @@
 # files from /etc. Fails if an image is larger than 40 MB. Needs neither a registry nor a daemon,
 # and first installs the packages that the build lacks (deploy/packages.txt).
 #
-#   deploy/docker/build.sh FOLDER [operator] [trainer]     default: both
+#   deploy/docker/build.sh FOLDER [NAME…]                  default: operator and trainer
 #   deploy/docker/build.sh --tree FOLDER NAME              the image's files, for the Dockerfiles
 #
+# NAME may also be fashion-mnist-cpp, the example in deploy/examples/cpp.
 # To load an archive, use `docker load -i`, `ctr images import` or `cluster.sh load-image`.
-usage() { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 case ${1:-} in
   -h | --help) usage && exit ;;
   "") usage >&2 && exit 2 ;;
@@ -46,6 +47,7 @@ for name in "$@"; do
     # The operator's image also contains tfjob, for `helm test`.
     operator) image operator //operator/service:tfjob-operator //operator/cli:tfjob ;;
     trainer) image trainer //runtime/cmd:tfjob-trainer //runtime/cmd:tfjob-hdf5 ;;
-    *) echo "unknown image $name; the images are operator and trainer" >&2 && exit 2 ;;
+    fashion-mnist-cpp) image fashion-mnist-cpp //deploy/examples/cpp:fashion-mnist ;;
+    *) echo "unknown image $name; the images are operator, trainer and fashion-mnist-cpp" >&2 && exit 2 ;;
   esac
 done

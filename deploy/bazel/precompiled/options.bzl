@@ -14,6 +14,8 @@ _HOT = [
     "operator/objects",
     "operator/policy",
     "runtime/base",
+    "runtime/collectives",
+    "runtime/device/cuda",
     "runtime/graph",
     "runtime/kernels",
     "runtime/optimizer",
