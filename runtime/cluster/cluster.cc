@@ -106,14 +106,38 @@ bool MayHave(const TfConfig& config, const Task& task) {
   return job != nullptr && task.type == "worker";
 }
 
+namespace {
+
+// Returns the type of the chief in a job whose tasks have these addresses.
+std::string ChiefTypeOf(const AddressPatterns& patterns) {
+  for (const char* type : {"chief", "master"}) {
+    if (patterns.contains(type)) return type;
+  }
+  return "worker";
+}
+
+}  // namespace
+
 StatusOr<TfConfig> TfConfigFromEnvironment() {
   ASSIGN_OR_RETURN(TfConfig config, ParseTfConfig(GetEnv("TF_CONFIG").value_or("")));
-  const std::string chief = GetEnv("TFJOB_CHIEF").value_or("");
-  if (chief.empty()) return config;
-  if (chief != "chief" && chief != "master" && chief != "worker") {
+  std::string chief = GetEnv("TFJOB_CHIEF").value_or("");
+  if (!chief.empty() && chief != "chief" && chief != "master" && chief != "worker") {
     return InvalidArgument("TFJOB_CHIEF: expected chief, master or worker, got '", chief, "'");
   }
-  if (config.cluster.sparse()) config.chief_type = chief;
+  AddressPatterns patterns;
+  if (const std::string text = GetEnv(kAddressPatternsVariable).value_or(""); !text.empty()) {
+    ASSIGN_OR_RETURN(patterns, ParseAddressPatterns(text));
+    const std::string implied = ChiefTypeOf(patterns);
+    if (chief.empty()) chief = implied;
+    if (chief != implied) {
+      return InvalidArgument("TFJOB_CHIEF: expected ", implied,
+                             ", which leads the tasks in TFJOB_ADDRESS_PATTERNS, got ", chief,
+                             "; give both variables the values of the same job");
+    }
+  }
+  if (!config.cluster.sparse()) return config;
+  config.chief_type = std::move(chief);
+  config.patterns = std::move(patterns);
   return config;
 }
 

@@ -10,7 +10,9 @@
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
 // tf-operator before 1.2 used the key "sparseCluster" for this form; both keys are accepted. The
-// sparse form does not name the job's chief; the variable TFJOB_CHIEF names it.
+// sparse form does not name the job's chief; the variable TFJOB_CHIEF names it. Nor does it contain
+// the addresses of the other training tasks; they follow from TFJOB_ADDRESS_PATTERNS or from the
+// task's own name (sparse_cluster.h).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/cluster/address_pattern.h"
 
 namespace tfjob::cluster {
 
@@ -66,6 +69,12 @@ struct TfConfig {
   // Sparse form only: the type of the job's chief ("chief", "master", "worker"), which has index 0;
   // "" if unknown. Print omits it.
   std::string chief_type;
+  // Sparse form only: the addresses of tasks that the cluster does not list; empty if unknown. If
+  // they are known, so is chief_type. Print omits them.
+  AddressPatterns patterns;
+  // The cluster was derived from the sparse form (ListTasks): it lists all tasks that may train,
+  // not only those that the job has. Print omits this.
+  bool open = false;
 
   bool operator==(const TfConfig&) const = default;
 };
@@ -129,8 +138,9 @@ struct JobIdentity {
 // Returns InvalidArgument if the variable is not a non-negative whole number.
 StatusOr<Duration> GracePeriodFromEnvironment();
 
-// Read this process's environment: TF_CONFIG and TFJOB_CHIEF for the config, and TFJOB_UID and
-// TFJOB_ATTEMPT for the identity.
+// Read this process's environment: TF_CONFIG, TFJOB_CHIEF and TFJOB_ADDRESS_PATTERNS for the
+// config, and TFJOB_UID and TFJOB_ATTEMPT for the identity. Return InvalidArgument, with the name
+// of the variable, if a variable is invalid or contradicts another one.
 StatusOr<TfConfig> TfConfigFromEnvironment();
 StatusOr<JobIdentity> JobIdentityFromEnvironment();
 

@@ -7,6 +7,10 @@
 
 namespace tfjob::cluster {
 
+// The beginning of the message of a task that has succeeded although other tasks were lost. The
+// operator reports the rest as the event WorkerLost.
+inline constexpr std::string_view kLossPrefix = "lost tasks: ";
+
 // Returns the file for the message: $TFJOB_TERMINATION_LOG if that is set (by `tfjob run`, or by a
 // pod template with a different terminationMessagePath); otherwise Kubernetes' default,
 // /dev/termination-log.

@@ -31,13 +31,8 @@ OrderedJson AddressesOf(const Job& job) {
 }
 
 Status CheckAddress(const JsonField& field, const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return field.Mismatch("\"host:port\" with a port from 1 to 65535");
-  }
-  return OkStatus();
+  if (IsAddress(address)) return OkStatus();
+  return field.Mismatch("\"host:port\" with a port from 1 to 65535");
 }
 
 class Parser {

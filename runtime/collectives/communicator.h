@@ -5,7 +5,8 @@
 // All ranks must call the same operations in the same order with the same sizes, types and
 // arguments. Spans must be aligned to their elements. A sum has one definition, the pairwise tree
 // over the ranks in rank order (reduction.h). All ranks therefore get the same bits, regardless of
-// the algorithm, the transport, the size of the spans and the order in which the ranks arrive.
+// the algorithm, the transport, the size of the spans and the order in which the ranks arrive. Only
+// a communicator that was created with SumOrder::kRing, or that uses NCCL, adds in another order.
 //
 // Only one thread at a time may call the operations, and each call blocks until it is complete.
 // Abort and CurrentWait may be called on any thread. After the first error, every further operation
@@ -22,13 +23,18 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/device/device_runtime.h"
 #include "runtime/tensor/dtype.h"
 
 namespace tfjob::collectives {
 
-// How values of type float32, float64, int32 or int64 are combined. For a mean, the caller scales
-// the sum.
-enum class Reduction : uint8_t { kSum = 0, kMinimum = 1, kMaximum = 2 };
+// How values of type float32, float64, bfloat16, float16, int32 or int64 are combined. A mean is
+// the sum, divided once by the number of ranks. There is no mean of integers.
+enum class Reduction : uint8_t { kSum = 0, kMinimum = 1, kMaximum = 2, kMean = 3 };
+
+// The order in which a communicator adds. With kRing, the order depends on the number of ranks and
+// on an element's position in the span (plan.h); all ranks still get equal bits.
+enum class SumOrder : uint8_t { kTree, kRing };
 
 // The part of a span that one rank reduces: elements [begin, begin + count).
 struct Slice {
@@ -48,6 +54,22 @@ struct Waiting {
   Duration since{0};      // when this wait started, on the clock RealClock().Monotonic()
 };
 
+// A sum of values in the memory of each rank's device.
+struct DeviceSum {
+  // Contiguous values that are copied to `values` before the ranks add, for ranks whose values are
+  // in several places.
+  struct Part {
+    const void* from = nullptr;  // device memory
+    size_t begin = 0;            // position in `values`, in bytes
+    size_t bytes = 0;
+  };
+
+  std::span<std::byte> values;  // device memory; replaced by the sum over all ranks
+  DType dtype = DType::kFloat32;
+  std::span<const Part> parts;     // read only during the call
+  std::span<std::byte> host_copy;  // pinned memory that receives the sum, or empty
+};
+
 class Communicator {
  public:
   // Closes the communicator. If operations on other ranks still need this rank, they fail with
@@ -56,7 +78,8 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Names the transport for logs and --print=collectives: "tcp", "shared memory", "threads".
+  // Names the transport for logs: "tcp", "shared memory", "shared memory and tcp" (ranks share
+  // memory within each machine), "threads", "nccl".
   virtual std::string_view transport() const = 0;
 
   // Memory whose contents this communicator can exchange without copying them.
@@ -72,6 +95,20 @@ class Communicator {
 
   // Replaces `values` with the reduction of all ranks' values.
   virtual Status AllReduce(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
+  // Returns the device in whose memory this communicator can add values, or null if it only accepts
+  // values in the host's memory. If it is null on one rank, it is null on all ranks.
+  virtual device::DeviceRuntime* device() const { return nullptr; }
+  // Submits a sum to the communicator's own stream on the device, once all ranks have called this
+  // function. The host must have waited for the operations that computed the values and their
+  // parts. Until AwaitDevice has returned, no other operation may access the values, the parts and
+  // the copy. If this function or AwaitDevice fails, the device no longer accesses them, unless it
+  // does not respond. Returns Unimplemented if there is no device.
+  virtual Status AllReduceOnDevice(const DeviceSum& sum) {
+    return Unimplemented(transport(), " adds ", sum.values.size(), " bytes only on the host");
+  }
+  // Waits until all sums that were submitted are complete. Waits only for this rank's device. Does
+  // nothing if there is no device.
+  virtual Status AwaitDevice() { return OkStatus(); }
   // Replaces this rank's slice (SliceOf) with the reduction of all ranks' values. The other slices
   // become undefined.
   virtual Status ReduceScatter(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
@@ -103,8 +140,8 @@ class Communicator {
   // needs any other rank. If several ranks abort, each rank fails with the first error that reaches
   // it. Does nothing if the communicator already has an error.
   virtual void Abort(const Status& why) = 0;
-  // Returns the rank for which the operation in progress waits, and the time since which no data
-  // has been exchanged with that rank. Between two waits, `on` is briefly −1.
+  // Returns the rank that the operation in progress waits for, and since when no data has been
+  // exchanged with that rank. Between two waits, `on` is briefly −1.
   virtual Waiting CurrentWait() const = 0;
 };
 

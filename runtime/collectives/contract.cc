@@ -8,6 +8,7 @@
 
 #include "runtime/base/fnv1a.h"
 #include "runtime/collectives/reduction.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -19,16 +20,22 @@ uint64_t Random(uint64_t seed) {  // SplitMix64
   return seed ^ (seed >> 31);
 }
 
-// Returns element i of a rank's span. The values differ so much in magnitude that a sum in another
-// order has different bits.
+// The type in which values of type T are added.
+template <typename T>
+using WideOf = std::conditional_t<sizeof(T) == 2, float, T>;
+
+// Returns element i of a rank's span. The values differ so much in magnitude that adding them in
+// another order gives different bits, but no sum of a few float16 values overflows.
 template <typename T>
 T ValueOf(int rank, int64_t i) {
   const uint64_t random = Random(static_cast<uint64_t>(rank) << 32 ^ static_cast<uint64_t>(i));
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(random);
   } else {
+    constexpr int kMagnitudes = std::is_same_v<T, Float16> ? 14 : 40;
     const auto fraction = static_cast<double>(static_cast<int64_t>(random) >> 12);
-    return static_cast<T>(std::ldexp(fraction, static_cast<int>(random % 40) - 52));
+    return static_cast<T>(
+        static_cast<WideOf<T>>(std::ldexp(fraction, static_cast<int>(random % kMagnitudes) - 52)));
   }
 }
 
@@ -45,14 +52,21 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// A second implementation of the rule in reduction.h, for comparison with reduction.cc.
 template <typename T>
-T TreeOf(Reduction reduction, int first, int last, int64_t i) {
-  if (last - first == 1) return ValueOf<T>(first, i);
+WideOf<T> TreeOf(Reduction reduction, int first, int last, int64_t i) {
+  if (last - first == 1) return static_cast<WideOf<T>>(ValueOf<T>(first, i));
   int half = 1;
   while (2 * half < last - first) half *= 2;
   return Apply(reduction, TreeOf<T>(reduction, first, first + half, i),
                TreeOf<T>(reduction, first + half, last, i));
+}
+
+// A second implementation of the rule in reduction.h, for comparison with reduction.cc.
+template <typename T>
+T ReductionOf(Reduction reduction, int ranks, int64_t i) {
+  const WideOf<T> tree = TreeOf<T>(reduction, 0, ranks, i);
+  if (reduction != Reduction::kMean) return static_cast<T>(tree);
+  return static_cast<T>(tree / static_cast<WideOf<T>>(ranks));
 }
 
 // Where the ranks' spans are: in memory from Allocate, in other memory, or (kMixed) in either,
@@ -75,7 +89,7 @@ class Values {
     span_ = shared ? std::span(reinterpret_cast<T*>(memory_->bytes().data()), values_.size())
                    : std::span(values_);
     for (const T value : span_) {
-      if (value != 0) error_ = "allocated memory is not zero";
+      if (static_cast<WideOf<T>>(value) != 0) error_ = "allocated memory is not zero";
     }
     for (int64_t i = 0; i < count; ++i) span_[static_cast<size_t>(i)] = ValueOf<T>(rank_, i);
   }
@@ -93,7 +107,7 @@ class Values {
       const T wanted = expected(i), got = span_[static_cast<size_t>(i)];
       if (std::memcmp(&wanted, &got, sizeof(T)) != 0) {
         return StrCat(what, " on rank ", rank_, " with ", size(), " elements: element ", i, " is ",
-                      got, ", expected ", wanted);
+                      static_cast<WideOf<T>>(got), ", expected ", static_cast<WideOf<T>>(wanted));
       }
     }
     return "";
@@ -119,7 +133,7 @@ std::string CheckReductions(Communicator& communicator, int64_t count, Reduction
   const int ranks = communicator.size(), rank = communicator.rank();
   std::vector<T> expected(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    expected[static_cast<size_t>(i)] = TreeOf<T>(reduction, 0, ranks, i);
+    expected[static_cast<size_t>(i)] = ReductionOf<T>(reduction, ranks, i);
   }
   const auto tree = [&](int64_t i) { return expected[static_cast<size_t>(i)]; };
   const std::string what =
@@ -204,17 +218,30 @@ uint64_t HashOfSum(Communicator& communicator) {
   return Fnv1a().Add({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).hash();
 }
 
+// Checks the reductions of all types. Large spans are checked only with some of them, because the
+// types differ only in their size and in their inner loops.
+std::string CheckAllReductions(Communicator& communicator, int64_t count, Home home) {
+  for (const Reduction reduction :
+       {Reduction::kSum, Reduction::kMean, Reduction::kMinimum, Reduction::kMaximum}) {
+    const bool large = count > 2000, mean = reduction == Reduction::kMean;
+    if (!large || !mean)
+      RETURN_IF_DIFFERENT(CheckReductions<float>(communicator, count, reduction, home));
+    if (!large || mean)
+      RETURN_IF_DIFFERENT(CheckReductions<BFloat16>(communicator, count, reduction, home));
+    if (large) continue;
+    RETURN_IF_DIFFERENT(CheckReductions<Float16>(communicator, count, reduction, home));
+    RETURN_IF_DIFFERENT(CheckReductions<double>(communicator, count, reduction, home));
+    if (mean) continue;
+    RETURN_IF_DIFFERENT(CheckReductions<int32_t>(communicator, count, reduction, home));
+    RETURN_IF_DIFFERENT(CheckReductions<int64_t>(communicator, count, reduction, home));
+  }
+  return "";
+}
+
 std::string FirstDifference(Communicator& communicator, const std::vector<int64_t>& counts) {
   for (const Home home : {Home::kAllocated, Home::kElsewhere, Home::kMixed}) {
     for (const int64_t count : counts) {
-      for (const Reduction reduction :
-           {Reduction::kSum, Reduction::kMinimum, Reduction::kMaximum}) {
-        RETURN_IF_DIFFERENT(CheckReductions<float>(communicator, count, reduction, home));
-        if (count > 2000) break;  // the other types differ only in their inner loops
-        RETURN_IF_DIFFERENT(CheckReductions<double>(communicator, count, reduction, home));
-        RETURN_IF_DIFFERENT(CheckReductions<int32_t>(communicator, count, reduction, home));
-        RETURN_IF_DIFFERENT(CheckReductions<int64_t>(communicator, count, reduction, home));
-      }
+      RETURN_IF_DIFFERENT(CheckAllReductions(communicator, count, home));
       RETURN_IF_DIFFERENT(CheckMoves(communicator, count, home));
       RETURN_IF_DIFFERENT(CheckGatherVariable(communicator, count));
     }
@@ -234,8 +261,9 @@ std::string CheckOperations(Communicator& communicator, const std::vector<int64_
 }
 
 std::vector<uint64_t> HashesOfSums(Communicator& communicator) {
-  return {HashOfSum<float>(communicator), HashOfSum<double>(communicator),
-          HashOfSum<int32_t>(communicator), HashOfSum<int64_t>(communicator)};
+  return {HashOfSum<float>(communicator),    HashOfSum<double>(communicator),
+          HashOfSum<int32_t>(communicator),  HashOfSum<int64_t>(communicator),
+          HashOfSum<BFloat16>(communicator), HashOfSum<Float16>(communicator)};
 }
 
 }  // namespace tfjob::collectives

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "runtime/base/check.h"
+#include "runtime/tensor/half.h"
 
 // Tells the compiler that a loop's target may be one of its sources, but does not overlap a source
 // in any other way. Otherwise, the compiler would check for overlaps at run time, and would not
@@ -49,19 +50,25 @@ struct Maximum {
   }
 };
 
-// Evaluates the tree over the ranks' values, from element `begin` on.
+// The type in which a tree over values of type T is evaluated.
+template <typename T>
+using WideOf = std::conditional_t<sizeof(T) == 2, float, T>;
+
+// Evaluates the tree over the ranks' values, from element `begin` on. T is the type of the values.
 template <typename T, typename F>
 class Tree {
  public:
+  using Wide = WideOf<T>;
+
   Tree(std::span<const std::span<const std::byte>> values, int64_t begin)
       : values_(values), begin_(begin) {}
 
   // Sets target[0, count) to the tree over the ranks [first, last). Writes an element of the target
   // only after all ranks' values of that element have been read.
-  void Evaluate(int first, int last, int64_t count, T* target) const {
+  void Evaluate(int first, int last, int64_t count, Wide* target) const {
     const T* a = Source(first);
     if (last - first == 1) {
-      std::memmove(target, a, static_cast<size_t>(count) * sizeof(T));
+      One(count, a, target);
     } else if (last - first == 2) {
       Two(count, a, Source(first + 1), target);
     } else if (last - first == 3) {
@@ -78,45 +85,83 @@ class Tree {
     return reinterpret_cast<const T*>(values_[static_cast<size_t>(rank)].data()) + begin_;
   }
 
-  void Divide(int first, int last, int64_t count, T* target) const {
-    std::array<T, kBlockBytes / sizeof(T)> left, right;
+  void Divide(int first, int last, int64_t count, Wide* target) const {
+    std::array<Wide, kBlockBytes / sizeof(Wide)> left, right;
     const int middle = TreeMiddle(first, last);
     Evaluate(first, middle, count, left.data());
-    const T* other = right.data();
     if (last - middle == 1) {
-      other = Source(middle);
+      Two(count, left.data(), Source(middle), target);
     } else {
       Evaluate(middle, last, count, right.data());
+      Two(count, left.data(), right.data(), target);
     }
-    Two(count, left.data(), other, target);
   }
 
-  static void Two(int64_t count, const T* a, const T* b, T* target) {
-    TFJOB_NO_CARRIED_DEPENDENCE
-    for (int64_t i = 0; i < count; ++i) target[i] = F()(a[i], b[i]);
+  static Wide Widen(T value)
+    requires(!std::is_same_v<T, Wide>)
+  {
+    return static_cast<Wide>(value);
   }
-  static void Three(int64_t count, const T* a, const T* b, const T* c, T* target) {
-    TFJOB_NO_CARRIED_DEPENDENCE
-    for (int64_t i = 0; i < count; ++i) target[i] = F()(F()(a[i], b[i]), c[i]);
+  static Wide Widen(Wide value) { return value; }
+
+  static void One(int64_t count, const T* a, Wide* target) {
+    if constexpr (std::is_same_v<T, Wide>) {
+      std::memmove(target, a, static_cast<size_t>(count) * sizeof(T));
+    } else {
+      ToFloat(a, target, static_cast<size_t>(count));
+    }
   }
-  static void Four(int64_t count, const T* a, const T* b, const T* c, const T* d, T* target) {
+  template <typename A, typename B>
+  static void Two(int64_t count, const A* a, const B* b, Wide* target) {
     TFJOB_NO_CARRIED_DEPENDENCE
-    for (int64_t i = 0; i < count; ++i) target[i] = F()(F()(a[i], b[i]), F()(c[i], d[i]));
+    for (int64_t i = 0; i < count; ++i) target[i] = F()(Widen(a[i]), Widen(b[i]));
+  }
+  static void Three(int64_t count, const T* a, const T* b, const T* c, Wide* target) {
+    TFJOB_NO_CARRIED_DEPENDENCE
+    for (int64_t i = 0; i < count; ++i) target[i] = F()(F()(Widen(a[i]), Widen(b[i])), Widen(c[i]));
+  }
+  static void Four(int64_t count, const T* a, const T* b, const T* c, const T* d, Wide* target) {
+    TFJOB_NO_CARRIED_DEPENDENCE
+    for (int64_t i = 0; i < count; ++i)
+      target[i] = F()(F()(Widen(a[i]), Widen(b[i])), F()(Widen(c[i]), Widen(d[i])));
   }
 
   const std::span<const std::span<const std::byte>> values_;
   const int64_t begin_;
 };
 
+template <typename T>
+void DivideAs(T* values, int64_t count, int ranks) {
+  const auto divisor = static_cast<T>(ranks);
+  for (int64_t i = 0; i < count; ++i) values[i] /= divisor;
+}
+
+// Evaluates the tree block by block. If `mean` is true, divides its values by the number of ranks.
 template <typename T, typename F>
-void ReduceBlocks(std::span<std::byte> target, std::span<const std::span<const std::byte>> values) {
+void ReduceBlocks(std::span<std::byte> target, std::span<const std::span<const std::byte>> values,
+                  bool mean = false) {
+  using Wide = WideOf<T>;
+  constexpr bool kRounds = !std::is_same_v<T, Wide>;
   const auto count = static_cast<int64_t>(target.size() / sizeof(T));
   const auto ranks = static_cast<int>(values.size());
   // With up to four ranks, no intermediate blocks are needed.
-  const int64_t block = ranks <= 4 ? count : static_cast<int64_t>(kBlockBytes / sizeof(T));
+  const bool whole = ranks <= 4 && !mean && !kRounds;
+  const int64_t block = whole ? count : static_cast<int64_t>(kBlockBytes / sizeof(Wide));
+  [[maybe_unused]] std::array<Wide, kRounds ? kBlockBytes / sizeof(Wide) : 1> wide;
   for (int64_t begin = 0; begin < count; begin += block) {
+    const int64_t size = std::min(block, count - begin);
     T* const out = reinterpret_cast<T*>(target.data()) + begin;
-    Tree<T, F>(values, begin).Evaluate(0, ranks, std::min(block, count - begin), out);
+    Wide* sums = nullptr;
+    if constexpr (kRounds) {
+      sums = wide.data();
+    } else {
+      sums = out;
+    }
+    Tree<T, F>(values, begin).Evaluate(0, ranks, size, sums);
+    if constexpr (std::is_floating_point_v<Wide>) {
+      if (mean) DivideAs(sums, size, ranks);
+    }
+    if constexpr (kRounds) FromFloat(sums, out, static_cast<size_t>(size));
   }
 }
 
@@ -126,6 +171,8 @@ void ReduceAs(Reduction reduction, std::span<std::byte> target,
   switch (reduction) {
     case Reduction::kSum:
       return ReduceBlocks<T, Sum>(target, values);
+    case Reduction::kMean:
+      return ReduceBlocks<T, Sum>(target, values, /*mean=*/true);
     case Reduction::kMinimum:
       return ReduceBlocks<T, Minimum>(target, values);
     case Reduction::kMaximum:
@@ -147,19 +194,27 @@ std::string_view Name(Reduction reduction) {
       return "minimum";
     case Reduction::kMaximum:
       return "maximum";
+    case Reduction::kMean:
+      return "mean";
   }
   return "unknown";
 }
 
-bool CanReduce(DType dtype) {
+Status CheckReduction(std::string_view operation, DType dtype, Reduction reduction) {
   switch (dtype) {
     case DType::kFloat32:
     case DType::kFloat64:
+    case DType::kBFloat16:
+    case DType::kFloat16:
+      return OkStatus();
     case DType::kInt32:
     case DType::kInt64:
-      return true;
+      if (reduction != Reduction::kMean) return OkStatus();
+      return InvalidArgument(operation, " of ", Name(dtype),
+                             ": integers have no mean; use sum, and divide the result");
     default:
-      return false;
+      return InvalidArgument(operation, " of ", Name(dtype),
+                             ": expected float32, float64, bfloat16, float16, int32 or int64");
   }
 }
 
@@ -172,6 +227,7 @@ void Combine(DType dtype, Reduction reduction, std::span<std::byte> target,
 void CombineAll(DType dtype, Reduction reduction, std::span<std::byte> target,
                 std::span<const std::span<const std::byte>> values) {
   ENFORCE(!values.empty(), "a reduction needs a value");
+  ENFORCE(CheckReduction("", dtype, reduction).ok(), "a reduction that CheckReduction accepts");
   for (const std::span<const std::byte> value : values) {
     ENFORCE(value.size() == target.size(), "all values of a reduction must have one size");
   }
@@ -184,8 +240,23 @@ void CombineAll(DType dtype, Reduction reduction, std::span<std::byte> target,
       return ReduceAs<int32_t>(reduction, target, values);
     case DType::kInt64:
       return ReduceAs<int64_t>(reduction, target, values);
+    case DType::kBFloat16:
+      return ReduceAs<BFloat16>(reduction, target, values);
+    case DType::kFloat16:
+      return ReduceAs<Float16>(reduction, target, values);
     default:
-      ENFORCE(false, "values of this type cannot be reduced; see CanReduce");
+      return;
+  }
+}
+
+void DivideByRanks(DType dtype, std::span<std::byte> values, int ranks) {
+  ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64, "values with partial sums");
+  if (dtype == DType::kFloat32) {
+    DivideAs(reinterpret_cast<float*>(values.data()), std::ssize(values) / int64_t{sizeof(float)},
+             ranks);
+  } else {
+    DivideAs(reinterpret_cast<double*>(values.data()), std::ssize(values) / int64_t{sizeof(double)},
+             ranks);
   }
 }
 

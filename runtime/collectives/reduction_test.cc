@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/philox.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -114,12 +115,84 @@ TEST(Reduction, TheTreeDividesAtPowersOfTwo) {
   EXPECT_EQ(TreeMiddle(0, 17), 16);
 }
 
-TEST(Reduction, OnlyNumbersThatAddCanBeReduced) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
-    EXPECT_TRUE(CanReduce(dtype)) << Name(dtype);
+// The ten-line definition of a sum of 16-bit values: the tree in float32, rounded once.
+template <typename Half>
+float HalfTree(const std::vector<std::vector<Half>>& ranks, size_t first, size_t last, size_t at) {
+  if (last - first == 1) return static_cast<float>(ranks[first][at]);
+  size_t half = 1;
+  while (2 * half < last - first) half *= 2;
+  return HalfTree(ranks, first, first + half, at) + HalfTree(ranks, first + half, last, at);
+}
+
+template <typename Half>
+std::vector<uint16_t> BitsOf(const std::vector<Half>& values) {
+  std::vector<uint16_t> bits;
+  for (const Half value : values) bits.push_back(value.bits);
+  return bits;
+}
+
+template <typename Half>
+void CompareHalves() {
+  for (const size_t ranks : {1, 2, 3, 4, 5, 7, 8, 17}) {
+    for (const size_t count : {0, 3, 1025, 3000}) {
+      std::vector<std::vector<Half>> values(ranks, std::vector<Half>(count));
+      PhiloxStream random(PhiloxKey(ranks * 1000 + count, "halves"));
+      for (auto& rank : values) {
+        for (Half& value : rank)
+          value = Half(std::ldexp(static_cast<float>(random.Uniform()) - 0.5F, random.Next() % 12));
+      }
+      std::vector<Half> sums, means;
+      for (size_t i = 0; i < count; ++i) {
+        const float tree = HalfTree(values, 0, ranks, i);
+        sums.emplace_back(tree);
+        means.emplace_back(tree / static_cast<float>(ranks));
+      }
+      std::vector<std::span<const std::byte>> spans;
+      for (const auto& value : values) spans.push_back(Bytes(value));
+      std::vector<Half> apart(count);
+      CombineAll(DTypeOf<Half>::value, Reduction::kMean, std::as_writable_bytes(std::span(apart)),
+                 spans);
+      EXPECT_EQ(BitsOf(apart), BitsOf(means)) << ranks << " ranks, " << count << " elements";
+      std::vector<Half>& in_place = values[ranks / 2];
+      CombineAll(DTypeOf<Half>::value, Reduction::kSum, std::as_writable_bytes(std::span(in_place)),
+                 spans);
+      EXPECT_EQ(BitsOf(in_place), BitsOf(sums)) << ranks << " ranks, in place";
+    }
   }
-  EXPECT_FALSE(CanReduce(DType::kUInt8));
-  EXPECT_FALSE(CanReduce(DType::kBool));
+}
+
+TEST(Reduction, HalvesAreSummedInFloat32AndRoundedOnce) {
+  CompareHalves<BFloat16>();
+  CompareHalves<Float16>();
+  // With a rounding after each addition, 256 + 1 would be 256 in bfloat16.
+  std::vector<BFloat16> a{BFloat16(256.F)}, b{BFloat16(1.F)}, c{BFloat16(1.F)}, sum(1);
+  const std::vector<std::span<const std::byte>> values{Bytes(a), Bytes(b), Bytes(c)};
+  CombineAll(DType::kBFloat16, Reduction::kSum, std::as_writable_bytes(std::span(sum)), values);
+  EXPECT_EQ(static_cast<float>(sum[0]), 258.F);
+}
+
+TEST(Reduction, AMeanIsTheSumDividedOnce) {
+  const std::vector<float> a{1e8F}, b{-1e8F}, c{1.F};
+  const std::vector<std::span<const std::byte>> values{Bytes(a), Bytes(b), Bytes(c)};
+  std::vector<float> mean(1), sum(1);
+  CombineAll(DType::kFloat32, Reduction::kMean, std::as_writable_bytes(std::span(mean)), values);
+  EXPECT_EQ(mean[0], 1.F / 3);
+  CombineAll(DType::kFloat32, Reduction::kSum, std::as_writable_bytes(std::span(sum)), values);
+  DivideByRanks(DType::kFloat32, std::as_writable_bytes(std::span(sum)), 3);
+  EXPECT_EQ(sum, mean);
+}
+
+TEST(Reduction, OnlyNumbersThatAddCanBeReduced) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16,
+                            DType::kInt32, DType::kInt64}) {
+    EXPECT_EQ(CheckReduction("AllReduce", dtype, Reduction::kSum), OkStatus()) << Name(dtype);
+    const bool integer = dtype == DType::kInt32 || dtype == DType::kInt64;
+    EXPECT_EQ(CheckReduction("AllReduce", dtype, Reduction::kMean).ok(), !integer) << Name(dtype);
+  }
+  EXPECT_EQ(Message(CheckReduction("Reduce", DType::kInt32, Reduction::kMean)),
+            "Reduce of int32: integers have no mean; use sum, and divide the result");
+  EXPECT_FALSE(CheckReduction("AllReduce", DType::kUInt8, Reduction::kSum).ok());
+  EXPECT_FALSE(CheckReduction("AllReduce", DType::kBool, Reduction::kMaximum).ok());
 }
 
 TEST(SliceOf, TheFirstSlicesAreLargerByOne) {

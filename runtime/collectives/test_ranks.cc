@@ -22,8 +22,19 @@ void ExpectWrongArgumentsEndTheOperationsOfAllRanks(const MakeCommunicators& mak
         communicator.rank() == 0
             ? communicator.AllReduce(Bytes(values), DType::kUInt8, Reduction::kSum)
             : communicator.Barrier();
-    EXPECT_EQ(status,
-              InvalidArgument("AllReduce of uint8: expected float32, float64, int32 or int64"));
+    EXPECT_EQ(status, InvalidArgument("AllReduce of uint8: expected float32, float64, bfloat16, "
+                                      "float16, int32 or int64"));
+  });
+  OnAllRanks(make(2), [](Communicator& communicator) {
+    std::vector<float> values(4);
+    EXPECT_EQ(communicator.ReduceScatter(Bytes(values), DType::kInt64, Reduction::kMean),
+              InvalidArgument("ReduceScatter of int64: integers have no mean; use sum, and divide "
+                              "the result"));
+  });
+  OnAllRanks(make(2), [](Communicator& communicator) {
+    std::vector<std::byte> three(3);
+    EXPECT_EQ(communicator.AllReduce(three, DType::kBFloat16, Reduction::kSum).code(),
+              StatusCode::kInvalidArgument);
   });
   OnAllRanks(make(2), [](Communicator& communicator) {
     std::vector<float> values(3);

@@ -53,19 +53,22 @@ struct EndpointOptions {
   // been silent for the length of the lease, it counts as lost.
   rpc::LivenessRules liveness;
   // An operation that takes longer than this fails with DeadlineExceeded on all tasks of the
-  // generation. The message names the task for which the others waited. 0: no limit. Applies only
-  // to operations that start after Group::StateIsShared.
+  // generation. The message names the task that the others waited for. 0: no limit. Applies only to
+  // operations that start after Group::StateIsShared.
   Duration exchange_timeout{0};
   // Allows the group to continue without members that were lost or that depart (leader.h), even
   // without its leader (leader_search.h). If false, the group waits for their replacements. Must be
   // equal in all tasks.
   bool shrinks = false;
   // If greater than 0, the group is elastic: it waits while it has fewer tasks than this (see
-  // LeaderRules). `tasks` then contains all tasks that may ever join; only the first listed_tasks
-  // of them have addresses. Requires `shrinks`. listed_tasks may differ between tasks.
+  // LeaderRules). `tasks` then contains all tasks that may ever join. The first generation waits
+  // for the first listed_tasks of them, which have addresses; the others may have none. Requires
+  // `shrinks`. listed_tasks may differ between tasks.
   int least_tasks = 0;
   int listed_tasks = 0;
   Duration start_patience{30s};
+  // How often an event names the tasks that the group is waiting for.
+  Duration report_interval{10s};
 };
 
 struct GroupOptions {

@@ -11,6 +11,8 @@ namespace {
 constexpr Logger kEndpointLog("collectives");
 // The interval at which a wait that continues is reported again.
 constexpr Duration kRepeatReport{2s};
+// A phase that is shorter than this is not reported.
+constexpr Duration kBriefPhase{200ms};
 // How long it may take to read the messages that arrived while this process was paused: twice the
 // heartbeat interval (rpc::ConnectionOptions).
 constexpr Duration kSettles{1s};
@@ -82,6 +84,7 @@ Endpoint::State::State(EndpointOptions endpoint_options)
              MemberOf(options.tasks[0]), options.shrinks),
       pauses(options.liveness.lease / 2, kSettles),
       intake(NamesOf(options.tasks), TaskNameOf(options.tasks[static_cast<size_t>(task)])),
+      timer(options.exchange_timeout),
       addresses(MembersOf(options.tasks)),
       watch([this] { Tick(); }, options.liveness) {
   MutexLock lock(mutex);
@@ -215,7 +218,7 @@ void Endpoint::State::LeaveGeneration(const GroupMember::Left& ended) {
   left = ended.generation;
   why_left = ended.why;
   reported.reset();
-  timed_operation = 0;
+  timer.Reset();
   state_is_shared = false;
   if (communicator != nullptr) communicator->Abort(ended.why);
   communicator = nullptr;
@@ -287,6 +290,7 @@ void Endpoint::State::Tick() {
     pauses.Note(now);
     if (machine != nullptr) machine->Tick(now);
     if (!asked_at && asked_to_end && asked_to_end()) asked_at = now;
+    ReportPhase(now);
     if (communicator != nullptr) {
       const Waiting wait = communicator->CurrentWait();
       ReportWait(wait, now);
@@ -296,6 +300,29 @@ void Endpoint::State::Tick() {
     Pump();
   }
   SayStuck();
+}
+
+void Endpoint::State::Announce(state::WorkPhase phase, Duration limit) {
+  const Duration now = MonotonicNow();
+  MutexLock lock(mutex);
+  if (phase != busy.phase) busy = {.phase = phase, .since = now, .until = now};
+  busy.until = now + limit;
+}
+
+// A leader forgets a phase that is no longer reported, so a phase is reported repeatedly.
+void Endpoint::State::ReportPhase(Duration now) {
+  const bool is_brief = now - busy.since < kBriefPhase;
+  const state::WorkPhase phase = is_brief ? state::WorkPhase::kNone : busy.phase;
+  const bool is_due = phase != state::WorkPhase::kNone && now - busy_reported_at >= kRepeatReport;
+  if (phase == busy_reported && !is_due) return;
+  busy_reported = phase;
+  busy_reported_at = now;
+  PhaseReport report{.phase = phase};
+  if (phase != state::WorkPhase::kNone) {
+    report.microseconds = (now - busy.since).count();
+    report.left = std::max(busy.until - now, Duration(0)).count();
+  }
+  member.Report(report);
 }
 
 void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
@@ -316,12 +343,7 @@ void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
 }
 
 void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
-  if (options.exchange_timeout <= Duration(0) || !state_is_shared) return;
-  if (wait.on < 0 || wait.operation != timed_operation) {
-    timed_operation = wait.on < 0 ? 0 : wait.operation;
-    timed_since = wait.since;
-  }
-  if (wait.on < 0 || now - timed_since < options.exchange_timeout) return;
+  if (!state_is_shared || !timer.IsLate(now, wait, member.stuck().busy)) return;
   const Member& direct = member.formation().members[static_cast<size_t>(wait.on)];
   const std::string culprit = member.stuck().text.empty()
                                   ? StrCat("this task waits for ", Describe(direct))
@@ -359,8 +381,8 @@ void Endpoint::State::SayStuck() {
 
 Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& members,
                                const Status& why) {
-  // Convert Cancelled, which would mean that the job has ended. A rank that has left is lost only
-  // to this generation.
+  // Convert Cancelled, because it would mean that the job has ended. A rank that has left is lost
+  // only to this generation.
   const StatusCode code = absl::IsCancelled(why) ? StatusCode::kUnavailable : why.code();
   const Status named(code, NameRanks(std::string(Message(why)), members));
   const auto deadline = SteadyNow() + kReasonPatience;

@@ -12,6 +12,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/collectives/membership/address_book.h"
+#include "runtime/collectives/membership/exchange_timer.h"
 #include "runtime/collectives/membership/leader.h"
 #include "runtime/collectives/membership/leader_search.h"
 #include "runtime/collectives/membership/member.h"
@@ -83,7 +84,7 @@ struct Endpoint::State {
   int leader ABSL_GUARDED_BY(mutex) = 0;
   int occupied ABSL_GUARDED_BY(mutex) = -1;  // see TaskView
   // This task does not lead before rests_until (TaskView::rests). `pause` is the length of the last
-  // such pause of a first task to which the others could not connect.
+  // such pause of a first task that the others could not connect to.
   Duration rests_until ABSL_GUARDED_BY(mutex){0};
   Duration pause ABSL_GUARDED_BY(mutex){0};
   Duration next_call ABSL_GUARDED_BY(mutex){0};  // see TaskView::call_due
@@ -105,10 +106,15 @@ struct Endpoint::State {
   // The time at which the watcher last reported a wait.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
   StuckNotice stuck ABSL_GUARDED_BY(mutex);  // the last notice that was reported
-  // The ordinal of the operation in which the communicator waits (0: it does not wait), and the
-  // time at which this wait started.
-  int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
-  Duration timed_since ABSL_GUARDED_BY(mutex){0};
+  ExchangeTimer timer ABSL_GUARDED_BY(mutex);
+  // The phase that this task is in (Group::Announce), and what the watcher last reported about it.
+  struct Busy {
+    state::WorkPhase phase = state::WorkPhase::kNone;
+    Duration since{0}, until{0};
+  };
+  Busy busy ABSL_GUARDED_BY(mutex);
+  state::WorkPhase busy_reported ABSL_GUARDED_BY(mutex) = state::WorkPhase::kNone;
+  Duration busy_reported_at ABSL_GUARDED_BY(mutex){0};
   bool state_is_shared ABSL_GUARDED_BY(mutex) = false;  // see Group::StateIsShared
   // From GroupOptions; null if there is no group.
   std::function<bool()> asked_to_end ABSL_GUARDED_BY(mutex);
@@ -119,6 +125,8 @@ struct Endpoint::State {
   // Carries out the outputs of the state machines, including the messages between them, until no
   // output is left. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // See Group::Announce.
+  void Announce(state::WorkPhase phase, Duration limit) ABSL_LOCKS_EXCLUDED(mutex);
   // Passes an event to the group's sink.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,
            const std::string& message) ABSL_LOCKS_EXCLUDED(mutex, sink_mutex);
@@ -129,13 +137,14 @@ struct Endpoint::State {
   // leader's reason. The error is Aborted if no task was lost but one was asked to exit.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
-  // Returns the on_change function with which to watch a peer. The function calls `suspected` with
-  // `mutex` held.
+  // Returns the on_change function for watching a peer. The function calls `suspected` with `mutex`
+  // held.
   std::function<void(rpc::Health, Duration)> OnHealth(int number,
                                                       std::function<void(bool)> suspected);
 
  private:
   void Tick() ABSL_LOCKS_EXCLUDED(mutex);
+  void ReportPhase(Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Aborts an operation that takes longer than options.exchange_timeout.
   void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

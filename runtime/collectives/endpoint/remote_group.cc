@@ -8,7 +8,6 @@
 namespace tfjob::collectives {
 namespace {
 
-constexpr Duration kReportInterval{10s};
 constexpr char kStartedAlone[] =
     "; a task that was started while the job had a single replica has no TF_CONFIG, and cannot be "
     "joined: restart its pod";
@@ -44,7 +43,9 @@ class RemoteGroup : public Group {
   }
 
   StatusOr<Generation> Join(const Joining& joining) override;
+  void Announce(state::WorkPhase phase, Duration limit) override { state_->Announce(phase, limit); }
   bool TaskWaits() override;
+  bool IsCurrent(int64_t generation) override;
   void StateIsShared() override;
   std::function<bool()> WriteGuard() override;
   Status Leave() override;
@@ -97,7 +98,7 @@ StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
     return InvalidArgument("the agreement of this task has ", joining.agreement.size(),
                            " bytes, more than ", kMostAgreementBytes);
   }
-  next_report_ = RealClock().Monotonic() + kReportInterval;
+  next_report_ = RealClock().Monotonic() + state_->options.report_interval;
   for (;;) {
     AskToJoin(joining);
     StatusOr<Begun> begun = AwaitGeneration();
@@ -187,7 +188,7 @@ std::unique_ptr<Communicator> RemoteGroup::Adopt(const Generation& generation,
 void RemoteGroup::ReportWait() {
   const Duration now = RealClock().Monotonic();
   if (now < next_report_) return;
-  next_report_ = now + kReportInterval;
+  next_report_ = now + state_->options.report_interval;
   AwaitedNotice awaited;
   {
     MutexLock lock(state_->mutex);
@@ -203,6 +204,11 @@ void RemoteGroup::ReportWait() {
 bool RemoteGroup::TaskWaits() {
   MutexLock lock(state_->mutex);
   return state_->machine != nullptr && state_->machine->TaskWaits(RealClock().Monotonic());
+}
+
+bool RemoteGroup::IsCurrent(int64_t generation) {
+  MutexLock lock(state_->mutex);
+  return Goes(generation);
 }
 
 void RemoteGroup::StateIsShared() {

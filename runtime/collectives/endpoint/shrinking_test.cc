@@ -94,7 +94,7 @@ bool Becomes(const std::function<bool()>& condition) {
     if (SteadyNow() >= deadline) return false;
     std::this_thread::sleep_for(1ms);
   }
-  return true;  // on a busy machine, this process may pause, and the condition may not last
+  return true;  // on a busy machine, this process may pause, and the condition might not last
 }
 
 // The leader is alive, but the other tasks may have continued without it, even if they have

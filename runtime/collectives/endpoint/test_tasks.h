@@ -124,8 +124,9 @@ class TestTask {
  public:
   TestTask(std::vector<GroupTask> tasks, size_t index, int64_t incarnation,
            const CommunicatorFactory& make_communicator = MakeBarriers,
-           rpc::LivenessRules liveness = {}, Duration exchange_timeout = {}, bool shrinks = false)
-      : identity_{.job_uid = "job-a",
+           rpc::LivenessRules liveness = {}, Duration exchange_timeout = {}, bool shrinks = false,
+           const std::string& job = "job-a", Duration report_interval = 10s)
+      : identity_{.job_uid = job,
                   .attempt = 1,
                   .task_type = tasks[index].type,
                   .task_index = tasks[index].index,
@@ -137,9 +138,11 @@ class TestTask {
                                                            .make_communicator = make_communicator,
                                                            .liveness = liveness,
                                                            .exchange_timeout = exchange_timeout,
-                                                           .shrinks = shrinks});
-    server_ = *rpc::Server::Start({.host = "127.0.0.1",
-                                   .port = std::stoi(address.substr(address.find(':') + 1)),
+                                                           .shrinks = shrinks,
+                                                           .report_interval = report_interval});
+    const auto place = wire::SplitAddress(address);
+    server_ = *rpc::Server::Start({.host = place->host,
+                                   .port = std::stoi(place->port),
                                    .identity = identity_,
                                    .credentials = TestKey(),
                                    .streams = {{Endpoint::kService, endpoint_.get()}},
@@ -172,12 +175,17 @@ class TestTask {
     return OkStatus();
   }
   // Waits up to 20 s for an event of this kind. Returns its message.
-  std::string Await(Kind kind) {
+  std::string Await(Kind kind) { return Await(kind, "", 1); }
+  // Waits up to 20 s for the `count`-th event of this kind whose message contains `text`. Returns
+  // its message.
+  std::string Await(Kind kind, const std::string& text, int count) {
     const auto deadline = SteadyNow() + 20s;
     MutexLock lock(mutex_);
     for (;;) {
+      int found = 0;
       for (const auto& event : events_) {
-        if (event.kind == kind) return event.message;
+        const bool matches = event.kind == kind && event.message.find(text) != std::string::npos;
+        if (matches && ++found == count) return event.message;
       }
       if (!changed_.WaitUntil(mutex_, deadline)) return "";
     }
@@ -205,17 +213,17 @@ class TestTask {
 class EndpointTest : public testing::Test {
  protected:
   void SetUp() override {
-    tasks_ = {{"chief", 0, wire::TestAddress()},
-              {"worker", 0, wire::TestAddress()},
-              {"worker", 1, wire::TestAddress()}};
+    tasks_ = {{"chief", 0, Address()}, {"worker", 0, Address()}, {"worker", 1, Address()}};
     for (size_t i = 0; i < tasks_.size(); ++i) Start(i);
   }
 
+  virtual std::string Address() { return wire::TestAddress(); }
   void Start(size_t i) {
     running_.resize(tasks_.size());
     running_[i].reset();
-    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_,
-                                             liveness_, exchange_timeout_, shrinks_);
+    running_[i] =
+        std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_, liveness_,
+                                   exchange_timeout_, shrinks_, job_, report_interval_);
   }
   TestTask& At(size_t i) { return *running_[i]; }
 
@@ -243,6 +251,8 @@ class EndpointTest : public testing::Test {
   rpc::LivenessRules liveness_;
   Duration exchange_timeout_{0};  // 0: no limit
   bool shrinks_ = false;
+  std::string job_ = "job-a";  // of the tasks that Start starts
+  Duration report_interval_{10s};
   std::vector<GroupTask> tasks_;
   std::vector<std::unique_ptr<TestTask>> running_;
   int64_t incarnation_ = 100;

@@ -39,6 +39,11 @@ class WatchedCommunicator : public Communicator {
   Status AllReduce(std::span<std::byte> values, DType dtype, Reduction reduction) override {
     return Check(inner_->AllReduce(values, dtype, reduction));
   }
+  device::DeviceRuntime* device() const override { return inner_->device(); }
+  Status AllReduceOnDevice(const DeviceSum& sum) override {
+    return Check(inner_->AllReduceOnDevice(sum));
+  }
+  Status AwaitDevice() override { return Check(inner_->AwaitDevice()); }
   Status ReduceScatter(std::span<std::byte> values, DType dtype, Reduction reduction) override {
     return Check(inner_->ReduceScatter(values, dtype, reduction));
   }

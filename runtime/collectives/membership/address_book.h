@@ -1,6 +1,6 @@
-// Remembers at which addresses the tasks of a group can be reached. TF_CONFIG lists some addresses.
-// In an elastic group, the members of each generation also publish their own addresses, which are
-// more recent than those of an old TF_CONFIG.
+// Remembers the addresses at which the tasks of a group can be reached. TF_CONFIG lists some
+// addresses. In an elastic group, the members of each generation also publish their own addresses,
+// which are more recent than those of an old TF_CONFIG.
 #pragma once
 
 #include <map>

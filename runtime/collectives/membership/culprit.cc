@@ -26,7 +26,7 @@ int EarliestOfCircle(const Waits& waits, int start) {
   return earliest;
 }
 
-// Returns the rank for which `rank` ultimately waits.
+// Returns the rank that `rank` ultimately waits for.
 int RootOf(const Waits& waits, int rank) {
   // After one step per rank, the walk has reached a rank that does not wait, or is in a cycle.
   for (size_t step = 0; step < waits.size(); ++step) {

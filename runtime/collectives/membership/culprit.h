@@ -31,7 +31,7 @@ struct Culprit {
 // `waits` has one entry per rank, which is nullopt if the rank does not wait, or has only just
 // started to wait. Follows each wait to a rank that does not wait. If ranks wait for each other in
 // a cycle, the culprit is the rank with the earliest operation, because the others are ahead of it.
-// Returns the rank for which the most ranks wait (the lowest such rank if there are several), or
+// Returns the rank that the most ranks wait for (the lowest such rank if there are several), or
 // nullopt if no rank waits.
 std::optional<Culprit> FindCulprit(const std::vector<std::optional<RankWait>>& waits);
 

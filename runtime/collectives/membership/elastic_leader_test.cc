@@ -144,7 +144,7 @@ TEST_F(ElasticLeaderTest, WithoutAMajorityTheMembersAreAwaited) {
   EXPECT_EQ(leader_.awaited().peers, "worker 1, worker 2");
 }
 
-// Leads a group of which worker 0 was the leader, and which has trained in this generation.
+// Leads a group whose leader was worker 0, and which has trained in this generation.
 class ElasticTakeoverTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -20,6 +20,7 @@
 #include "runtime/base/status.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/state/peer.h"
+#include "runtime/state/work_phase.h"
 
 namespace tfjob::collectives {
 
@@ -68,7 +69,7 @@ struct Joining {
   bool begins_again = false;
 };
 
-// Owned by one thread, except that any thread may call Peers.
+// Owned by one thread, except that any thread may call Peers, IsCurrent and Announce.
 //
 // A task ends its participation with one of three calls: Leave if it has taken its last step,
 // Depart if its process exits earlier and a replacement will continue, or Fail if the run has
@@ -84,19 +85,29 @@ class Group {
   //                       differ;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
+  // Announces that this task works on something other than a step, for at most `limit` from now on,
+  // or, with kNone, that it no longer does. The others then name this task and the phase if they
+  // wait for it, and the limit for operations does not apply. Another call with the same phase
+  // extends it. Phases that last only a moment are not sent. Any thread may call Announce. Returns
+  // at once.
+  virtual void Announce(state::WorkPhase phase, Duration limit) = 0;
   // On the leader (rank 0), returns whether a task outside the current generation is waiting. All
   // members should then finish their step, drop the communicator and join again. On other tasks,
   // always returns false. Returns at once.
   virtual bool TaskWaits() = 0;
-  // Reports that this task now has the state with which the current generation continues and, if
-  // the group may shrink, that all members have exchanged data since the generation began. The time
+  // Returns whether the generation that Join has returned is still running, as far as this task
+  // knows. A task that computes for a long time between two operations can thus learn early that
+  // the next operation would fail. Any thread may call IsCurrent. Returns at once.
+  virtual bool IsCurrent(int64_t generation) = 0;
+  // Reports that this task now has the state that the current generation continues with and, if the
+  // group may shrink, that all members have exchanged data since the generation began. The time
   // limit for operations applies only after this call, because the task that provides the state may
   // first have to read it.
   virtual void StateIsShared() = 0;
   // Returns a function that reports whether this task may now write to the group's folders, that
   // is, whether it led the last generation and the other tasks cannot have formed another one. If
-  // the group may not shrink, the function always returns true. Any thread may call the function,
-  // even after the group has been destroyed.
+  // the group is not allowed to shrink, the function always returns true. Any thread may call the
+  // function, even after the group has been destroyed.
   virtual std::function<bool()> WriteGuard() = 0;
   // Announces that this task takes no further steps. The other tasks no longer wait for it.
   virtual Status Leave() = 0;

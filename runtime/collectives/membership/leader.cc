@@ -129,6 +129,7 @@ void Leader::Lose(Duration now, Seat& seat, const std::string& why) {
   seat.stays = false;
   seat.lost = now;
   seat.join.reset();
+  seat.busy.reset();
   memory_.reset();
   if (seat.rank >= 0 && !seat.left) {
     Withdraw(StrCat(Describe(seat.member), " was lost: ", why));
@@ -147,6 +148,8 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
     OnReady(*seat, ready->generation);
   } else if (const auto* wait = std::get_if<WaitReport>(&message)) {
     OnWait(now, *seat, *wait);
+  } else if (const auto* phase = std::get_if<PhaseReport>(&message)) {
+    OnPhase(now, *seat, *phase);
   } else if (const auto* unreachable = std::get_if<UnreachableReport>(&message)) {
     OnUnreachable(*seat, *unreachable);
   } else if (const auto* failure = std::get_if<FailureReport>(&message)) {
@@ -383,7 +386,7 @@ void Leader::Proceed(Duration now) {
     }
   }
   NoteMissing(now);
-  NoteStuck();
+  NoteStuck(now);
 }
 
 void Leader::Form(Duration now) {
@@ -430,6 +433,7 @@ void Leader::Tick(Duration now) {
   if (end_) return;
   for (Seat& seat : seats_) {
     if (seat.wait && now - seat.reported >= rules_.report_lasts) seat.wait.reset();
+    if (seat.busy && now - seat.busy->reported >= rules_.report_lasts) seat.busy.reset();
   }
   if (phase_ == Phase::kConnecting && now - formed_ >= rules_.connect_patience) {
     GiveUpConnecting(now);

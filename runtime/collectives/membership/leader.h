@@ -43,6 +43,8 @@ struct LeaderRules {
   // A report of a wait counts only for this long, because members repeat their reports while they
   // wait.
   Duration report_lasts{6s};
+  // How often a notice about a task in an announced phase is updated.
+  Duration renew_notice{10s};
   // Allows the group to continue without members that were lost or whose process exits. If false,
   // the group waits for their replacements.
   bool shrinks = false;
@@ -52,8 +54,8 @@ struct LeaderRules {
   // How long a leader waits, after its own task has joined, for members of the last generation that
   // have never connected to it.
   Duration gather_patience{3s};
-  // How long a group that may shrink continues without a returning task to which the other members
-  // could not connect. The pause doubles after each further failure, up to longest_pause.
+  // How long a group that may shrink continues without a returning task that the other members
+  // could not connect to. The pause doubles after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
   // If not 0, the group is elastic, and waits while fewer tasks than this have joined. If 0, the
@@ -64,10 +66,10 @@ struct LeaderRules {
   // awaited task was lost, whichever is later.
   int listed_tasks = 0;
   Duration start_patience{30s};
-  // An elastic group of this job may have trained before (Joining::begins_again), although the
-  // tasks that have joined are not a majority of it. That group may still be running, led by a task
-  // that is not listed. The first generation then waits for this long, so that such a leader can
-  // notice the loss of this task and call it (leader_search.h).
+  // If an elastic group of this job has trained before (Joining::begins_again), and the tasks that
+  // have joined are not a majority of it, that group may still be running, led by a task that is
+  // not listed. The first generation then waits for this long, so that such a leader can notice the
+  // loss of this task and call it (leader_search.h).
   Duration call_patience{20s};
   // The lowest number of the first generation of a group that continues no earlier one. If an
   // elastic group starts over while processes of an earlier group are cut off, its generations must
@@ -91,8 +93,8 @@ struct LeaderOutput {
 class Leader {
  public:
   // `tasks` contains the names and addresses of all tasks that may train; tasks[self] is the
-  // leader's. The addresses of an elastic group's tasks beyond LeaderRules::listed_tasks become
-  // known when these tasks join.
+  // leader's. The addresses of an elastic group's tasks beyond LeaderRules::listed_tasks may become
+  // known only when these tasks join.
   explicit Leader(std::vector<Member> tasks, LeaderRules rules = {}, int self = 0);
 
   // Decides whether this process may open a session. Returns PermissionDenied if the process has
@@ -131,10 +133,10 @@ class Leader {
   // Returns whether the leader should let another task lead for a while. This is the case if it has
   // rejoined after being lost, and the members of the last generation could not connect to it.
   bool ShouldStepAside() const { return steps_aside_; }
-  // Returns whether a majority of the members of each of these generations, which this task
-  // remembers, have stayed connected since the latest generation began. As long as this is the
-  // case, no other leader can have formed a generation. If `is_heard` is given, a member counts
-  // only if is_heard(session) reports that it has recently sent data.
+  // Returns whether, in each of these generations, which this task remembers, a majority of the
+  // members have stayed connected since the latest generation began. As long as this is the case,
+  // no other leader can have formed a generation. If `is_heard` is given, a member counts only if
+  // is_heard(session) reports that it has recently sent data.
   bool HasMajority(const std::vector<PastGeneration>& past,
                    const std::function<bool(SessionId)>& is_heard = nullptr) const;
   // Returns whether a generation is running.
@@ -180,9 +182,15 @@ class Leader {
     // It is not one of the members of the last generation that have joined, so that the group may
     // try again without it.
     bool returns = false;
-    std::set<int> unreachable;  // the ranks to which it could not connect
+    std::set<int> unreachable;  // the ranks that it could not connect to
     std::optional<RankWait> wait;
     Duration reported{0};
+    // The phase that the task has announced, and when the task reported it last.
+    struct Busy {
+      state::WorkPhase phase = state::WorkPhase::kNone;
+      Duration began{0}, until{0}, reported{0};
+    };
+    std::optional<Busy> busy;
   };
 
   Seat* SeatOf(SessionId session);
@@ -197,6 +205,7 @@ class Leader {
   void OnReady(Seat& seat, int64_t generation);
   void OnWait(Duration now, Seat& seat, const WaitReport& wait);
   void OnUnreachable(Seat& seat, const UnreachableReport& report);
+  static void OnPhase(Duration now, Seat& seat, const PhaseReport& report);
   void OnLeave(Seat& seat, const LeaveNotice& notice);
   void OnDepart(Duration now, Seat& seat, const DepartNotice& notice);
   // Ends the seat's session.
@@ -228,7 +237,7 @@ class Leader {
     return rules_.elastic() && Remembered().members[IndexOf(seat)] == 0;
   }
   size_t IndexOf(const Seat& seat) const { return static_cast<size_t>(&seat - seats_.data()); }
-  // Returns whether a task that has joined has the state with which this generation began, or a
+  // Returns whether a task that has joined has the state that this generation began with, or a
   // newer state.
   bool HasStateOf(const PastGeneration& generation) const;
   // Returns whether the next generation waits for this task.
@@ -243,7 +252,16 @@ class Leader {
   int MoreTasks(Duration now) const;
   std::vector<const Seat*> Missing(Duration now) const;
   void NoteMissing(Duration now);
-  void NoteStuck();
+  void NoteStuck(Duration now);
+  // Describes a task and the phase that it has announced: "worker 1 (h:1), which has been saving a
+  // checkpoint for 12s,". If the task has announced no phase, the relative clause is missing.
+  static state::WorkPhase PhaseOf(const Seat& seat) {
+    return seat.busy ? seat.busy->phase : state::WorkPhase::kNone;
+  }
+  static std::string DescribeWork(Duration now, const Seat& seat);
+  // Returns the members of the running generation that are in an announced phase, if another member
+  // has already joined the next generation.
+  std::vector<const Seat*> BusyMembers() const;
   // Records that a process of the seat no longer counts in this generation and earlier ones.
   void NoteResigned(Seat& seat, int64_t incarnation, int64_t generation);
   bool HasResigned(const Participant& process, int64_t generation) const;
@@ -275,6 +293,10 @@ class Leader {
   std::optional<EndOrder> end_;
   AwaitedNotice awaited_;
   StuckNotice stuck_;
+  std::string stuck_cause_;    // everything in stuck_ except the durations
+  Duration stuck_noted_{0};    // when stuck_ was sent
+  Duration awaited_noted_{0};  // when awaited_ was sent
+  std::string awaited_cause_;  // everything in awaited_ except the durations
   LeaderOutput output_;
 };
 

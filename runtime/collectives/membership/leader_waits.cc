@@ -1,4 +1,4 @@
-// Decides for which tasks a Leader waits, and which tasks may continue without them.
+// Decides which tasks a Leader waits for, and which tasks may continue without them.
 #include <algorithm>
 
 #include "runtime/collectives/membership/culprit.h"
@@ -138,12 +138,45 @@ std::vector<const Leader::Seat*> Leader::Missing(Duration now) const {
   return missing;
 }
 
+// The caller checks that phases are still reported (Tick).
+void Leader::OnPhase(Duration now, Seat& seat, const PhaseReport& report) {
+  seat.busy.reset();
+  if (report.phase == state::WorkPhase::kNone) return;
+  constexpr Duration kMost{24h};
+  seat.busy = Seat::Busy{.phase = report.phase,
+                         .began = now - std::min(Duration(report.microseconds), kMost),
+                         .until = now + std::min(Duration(report.left), kMost),
+                         .reported = now};
+}
+
+std::string Leader::DescribeWork(Duration now, const Seat& seat) {
+  if (!seat.busy) return Describe(seat.member);
+  // Whole seconds suffice.
+  const auto lasted = std::chrono::duration_cast<std::chrono::seconds>(now - seat.busy->began);
+  return StrCat(Describe(seat.member), ", which has been ", state::Doing(seat.busy->phase), " for ",
+                FormatDuration(lasted),
+                now < seat.busy->until ? "," : ", longer than it announced,");
+}
+
+std::vector<const Leader::Seat*> Leader::BusyMembers() const {
+  std::vector<const Seat*> busy;
+  const auto waits = [](const Seat& seat) { return seat.join.has_value(); };
+  if (phase_ != Phase::kGoing || std::ranges::none_of(seats_, waits)) return busy;
+  for (const size_t index : ranks_) {
+    if (seats_[index].busy && !seats_[index].join) busy.push_back(&seats_[index]);
+  }
+  return busy;
+}
+
 void Leader::NoteMissing(Duration now) {
   std::vector<std::string> names, descriptions;
-  const std::vector<const Seat*> missing = Missing(now);
+  std::string cause;
+  std::vector<const Seat*> missing = Missing(now);
+  if (missing.empty()) missing = BusyMembers();
   for (const Seat* seat : missing) {
     names.push_back(seat->member.task);
-    descriptions.push_back(Describe(seat->member));
+    descriptions.push_back(DescribeWork(now, *seat));
+    cause += StrCat(Describe(seat->member), state::Name(PhaseOf(*seat)), "\n");
   }
   AwaitedNotice notice;
   constexpr size_t kMostPeers = 16;
@@ -159,31 +192,44 @@ void Leader::NoteMissing(Duration now) {
   } else if (missing.empty() && AwaitsCall(now)) {
     notice.peers = notice.text = "tasks that may have continued without this one";
   }
+  if (missing.empty()) cause = notice.text;
   if (notice == awaited_) return;
+  if (cause == awaited_cause_ && now - awaited_noted_ < rules_.renew_notice) return;
   awaited_ = std::move(notice);
+  awaited_cause_ = std::move(cause);
+  awaited_noted_ = now;
   SendToAll(awaited_);
 }
 
-void Leader::NoteStuck() {
+void Leader::NoteStuck(Duration now) {
   std::vector<std::optional<RankWait>> waits;
   if (phase_ == Phase::kGoing) {
     for (const size_t index : ranks_) waits.push_back(seats_[index].wait);
   }
   StuckNotice notice;
+  std::string cause;
   if (const std::optional<Culprit> culprit = FindCulprit(waits)) {
-    const Member& member = seats_[ranks_[static_cast<size_t>(culprit->rank)]].member;
+    const Seat& seat = seats_[ranks_[static_cast<size_t>(culprit->rank)]];
     std::vector<std::string> waiters;
     for (const int rank : culprit->waiters) {
       waiters.push_back(seats_[ranks_[static_cast<size_t>(rank)]].member.task);
     }
-    notice.peer = member.task;
-    notice.address = member.address;
-    notice.text = StrCat(Enumerate(waiters), waiters.size() == 1 ? " waits for " : " wait for ",
-                         Describe(member), " in operation ", culprit->operation, " (",
-                         culprit->name, ") of generation ", number_);
+    notice.peer = seat.member.task;
+    notice.address = seat.member.address;
+    notice.busy = seat.busy && now < seat.busy->until;
+    const std::string who =
+        StrCat(Enumerate(waiters), waiters.size() == 1 ? " waits for " : " wait for ");
+    const std::string where = StrCat(" in operation ", culprit->operation, " (", culprit->name,
+                                     ") of generation ", number_);
+    notice.text = StrCat(who, DescribeWork(now, seat), where);
+    cause =
+        StrCat(who, notice.peer, where, " ", state::Name(PhaseOf(seat)), notice.busy ? "+" : "-");
   }
   if (notice == stuck_) return;
+  if (cause == stuck_cause_ && now - stuck_noted_ < rules_.renew_notice) return;
   stuck_ = std::move(notice);
+  stuck_cause_ = std::move(cause);
+  stuck_noted_ = now;
   SendToAll(stuck_);
 }
 

@@ -246,6 +246,10 @@ void GroupMember::Report(const WaitReport& report) {
   }
 }
 
+void GroupMember::Report(const PhaseReport& report) {
+  if (connected_) messages_.push_back(report);
+}
+
 void GroupMember::Shared(int64_t generation) {
   if (phase_ != Phase::kGoing || !IsCurrent(generation)) return;
   history_.Share(generation);

@@ -81,6 +81,9 @@ class GroupMember {
   // Reports which rank this task has been waiting for in an operation of its generation.
   void Report(const WaitReport& report);
 
+  // Reports the phase in which this task works on something other than a step.
+  void Report(const PhaseReport& report);
+
   // All members of the generation have exchanged data.
   void Shared(int64_t generation);
 
@@ -94,9 +97,9 @@ class GroupMember {
   // Returns the generation. Valid only while InGeneration().
   const FormOrder& formation() const { return formation_; }
   int rank() const { return rank_; }
-  // Returns the ranks to which there is no socket yet.
+  // Returns the ranks that this member has no socket to yet.
   std::vector<int> MissingSockets() const;
-  // Returns the error with which the task exits; Cancelled if the job has ended.
+  // Returns the error that the task exits with; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.
@@ -114,8 +117,8 @@ class GroupMember {
   bool LedLastShared() const;
   // Returns whether the task has ever asked to join.
   bool has_joined() const { return has_joined_; }
-  // Names the member for which the other members of the generation wait. StuckNotice::text is "" if
-  // there is none.
+  // Names the member that the generation's other members wait for. StuckNotice::text is "" if there
+  // is none.
   const StuckNotice& stuck() const { return stuck_; }
   // Names the tasks without which this task cannot continue, and states what they must do.
   // AwaitedNotice::text is "" if this task is not waiting.

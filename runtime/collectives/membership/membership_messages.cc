@@ -90,6 +90,12 @@ struct EncodeToLeader {
   Json operator()(const UnreachableReport& m) const {
     return {{"kind", "unreachable"}, {"generation", m.generation}, {"rank", m.rank}};
   }
+  Json operator()(const PhaseReport& m) const {
+    return {{"kind", "phase"},
+            {"phase", state::Name(m.phase)},
+            {"microseconds", m.microseconds},
+            {"left", m.left}};
+  }
   Json operator()(const LeaveNotice& m) const {
     return {{"kind", "leave"}, {"lastGeneration", m.last_generation}};
   }
@@ -119,7 +125,11 @@ struct EncodeToMember {
     return {{"kind", "awaited"}, {"peers", m.peers}, {"address", m.address}, {"text", m.text}};
   }
   Json operator()(const StuckNotice& m) const {
-    return {{"kind", "stuck"}, {"peer", m.peer}, {"address", m.address}, {"text", m.text}};
+    return {{"kind", "stuck"},
+            {"peer", m.peer},
+            {"address", m.address},
+            {"text", m.text},
+            {"busy", m.busy}};
   }
   Json operator()(const FarewellReceipt& m) const {
     return {{"kind", "farewell"}, {"departs", m.departs}};
@@ -176,6 +186,10 @@ class Fields {
     std::string address = Text(name, kMostNameBytes);
     if (address == state::PlainWords(address)) return address;
     return Fail<std::string>(DataLoss(name, ": not an address"));
+  }
+  state::WorkPhase Phase(std::string_view name) {
+    const std::optional<state::WorkPhase> phase = state::ParseWorkPhase(Text(name, kMostNameBytes));
+    return phase ? *phase : Fail<state::WorkPhase>(DataLoss(name, ": not a phase"));
   }
   bool Flag(std::string_view name) {
     StatusOr<bool> flag = root_[name].Bool();
@@ -299,6 +313,36 @@ StatusOr<Json> ParseMessage(std::string_view text) {
   return document;
 }
 
+// Decodes the messages that DecodeToLeader does not decode itself.
+StatusOr<ToLeader> DecodeNotice(const std::string& kind, Fields& fields) {
+  if (kind == "unreachable") {
+    UnreachableReport report;
+    report.generation = fields.Number("generation", 1);
+    report.rank = fields.Rank("rank", 0);
+    return fields.Finish<ToLeader>(report);
+  }
+  if (kind == "phase") {
+    PhaseReport report;
+    report.phase = fields.Phase("phase");
+    report.microseconds = fields.Number("microseconds", 0);
+    report.left = fields.Number("left", 0);
+    return fields.Finish<ToLeader>(report);
+  }
+  if (kind == "leave") {
+    return fields.Finish<ToLeader>(LeaveNotice{fields.Generation("lastGeneration")});
+  }
+  if (kind == "depart") {
+    DepartNotice depart;
+    depart.last_generation = fields.Generation("lastGeneration");
+    depart.kept_out = fields.Flag("keptOut");
+    return fields.Finish<ToLeader>(depart);
+  }
+  if (kind == "runFailure") {
+    return fields.Finish<ToLeader>(RunFailureReport{fields.Words("words")});
+  }
+  return DataLoss("an unreadable message");
+}
+
 }  // namespace
 
 bool FormOrder::operator==(const FormOrder& other) const {
@@ -350,25 +394,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     wait.microseconds = fields.Number("microseconds", 0);
     return fields.Finish<ToLeader>(std::move(wait));
   }
-  if (kind == "unreachable") {
-    UnreachableReport report;
-    report.generation = fields.Number("generation", 1);
-    report.rank = fields.Rank("rank", 0);
-    return fields.Finish<ToLeader>(report);
-  }
-  if (kind == "leave") {
-    return fields.Finish<ToLeader>(LeaveNotice{fields.Generation("lastGeneration")});
-  }
-  if (kind == "depart") {
-    DepartNotice depart;
-    depart.last_generation = fields.Generation("lastGeneration");
-    depart.kept_out = fields.Flag("keptOut");
-    return fields.Finish<ToLeader>(depart);
-  }
-  if (kind == "runFailure") {
-    return fields.Finish<ToLeader>(RunFailureReport{fields.Words("words")});
-  }
-  return DataLoss("an unreadable message");
+  return DecodeNotice(kind, fields);
 }
 
 StatusOr<ToMember> DecodeToMember(std::string_view text) {
@@ -408,6 +434,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
     stuck.peer = fields.Words("peer");
     stuck.address = fields.Text("address");
     stuck.text = fields.Words("text");
+    stuck.busy = fields.Flag("busy");
     return fields.Finish<ToMember>(std::move(stuck));
   }
   if (kind == "farewell") {

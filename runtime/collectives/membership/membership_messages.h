@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/collectives/membership/group.h"
+#include "runtime/state/work_phase.h"
 
 namespace tfjob::collectives {
 
@@ -97,6 +98,14 @@ struct UnreachableReport {
   int rank = 0;
   bool operator==(const UnreachableReport&) const = default;
 };
+// Reports that the member works on something other than a step (Group::Announce). Sent repeatedly
+// during a phase, and once more after it; `phase` is then kNone.
+struct PhaseReport {
+  state::WorkPhase phase = state::WorkPhase::kNone;
+  int64_t microseconds = 0;  // since the phase has started
+  int64_t left = 0;          // the microseconds until it is overdue
+  bool operator==(const PhaseReport&) const = default;
+};
 struct LeaveNotice {            // the member takes no further steps
   int64_t last_generation = 0;  // as in JoinRequest
   bool operator==(const LeaveNotice&) const = default;
@@ -110,8 +119,9 @@ struct RunFailureReport {  // the run has failed; the leader ends the job
   std::string words;       // the text of state::RunFailure
   bool operator==(const RunFailureReport&) const = default;
 };
-using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport,
-                              UnreachableReport, LeaveNotice, DepartNotice, RunFailureReport>;
+using ToLeader =
+    std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport, UnreachableReport,
+                 PhaseReport, LeaveNotice, DepartNotice, RunFailureReport>;
 
 // Leader → member.
 struct FormOrder {      // orders the members to connect to each other
@@ -142,9 +152,11 @@ struct AwaitedNotice {  // names the tasks without which no generation forms; ""
   std::string text;     // "worker 1 (10.0.0.1:2222) and worker 2 (10.0.0.2:2222)"
   bool operator==(const AwaitedNotice&) const = default;
 };
-struct StuckNotice {  // names the member for which the others wait in an operation; "": none
+struct StuckNotice {  // names the member that the others wait for in an operation; "": none
   std::string peer, address;
   std::string text;  // a complete sentence
+  // The member is in an announced phase that is not overdue, so the others must continue to wait.
+  bool busy = false;
   bool operator==(const StuckNotice&) const = default;
 };
 struct FarewellReceipt {  // answers a DepartNotice if `departs`, otherwise a LeaveNotice

@@ -109,8 +109,8 @@ class GroupSimulation : private SimulatedGroup {
     return static_cast<int>(Number(rules_.least_tasks, static_cast<int64_t>(tasks_.size())));
   }
 
-  // Tells the members of the process's generation that the process departs, which they hear from
-  // the process itself before the next step.
+  // Notifies the members of the process's generation that the process departs. In a job, the
+  // process itself announces this before the next step.
   void Announce(const Process& process) {
     for (Process* member : CompleteGroup(process)) {
       if (member == &process) continue;
@@ -215,7 +215,8 @@ class GroupSimulation : private SimulatedGroup {
     }
   }
 
-  // The group of the larger part may not start over meanwhile (LeaderRules::call_patience).
+  // The group of the larger part must not start over while the network is divided
+  // (LeaderRules::call_patience).
   void DivideBriefly() {
     if (std::exchange(was_divided_, true)) return;
     Divide(std::min(Time(1s, 5s), kFaultsEnd - now_));

@@ -64,6 +64,7 @@ TEST(Messages, SurviveTheWire) {
       FailureReport{.generation = 5, .why = "x", .departs = true},
       WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
       UnreachableReport{.generation = 3, .rank = 2},
+      PhaseReport{.phase = state::WorkPhase::kSaving, .microseconds = 5, .left = 6},
       LeaveNotice{.last_generation = 4},
       DepartNotice{.last_generation = 5, .kept_out = true},
       RunFailureReport{"NaN"}};
@@ -78,7 +79,7 @@ TEST(Messages, SurviveTheWire) {
       WithdrawOrder{.generation = 3, .why = "y", .departs = true},
       RefusalOrder{"z"},
       AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
-      StuckNotice{.peer = "p", .address = "a", .text = "t"},
+      StuckNotice{.peer = "p", .address = "a", .text = "t", .busy = true},
       FarewellReceipt{.departs = true},
       EndOrder{.failed = true, .words = "NaN"}};
   for (const ToMember& message : to_member) EXPECT_EQ(*DecodeToMember(Encode(message)), message);
@@ -102,7 +103,8 @@ std::string Changed(const std::string& message, const std::string& path, const J
 TEST(Messages, AreRefusedIfAFieldOfAFarewellOrAReportIsOutOfRange) {
   const std::string unreachable = Encode(ToLeader(UnreachableReport{.generation = 1})),
                     leave = Encode(ToLeader(LeaveNotice())),
-                    depart = Encode(ToLeader(DepartNotice()));
+                    depart = Encode(ToLeader(DepartNotice())),
+                    phase = Encode(ToLeader(PhaseReport()));
   const std::tuple<std::string, const char*, Json> cases[] = {
       {leave, "/lastGeneration", int64_t{1} << 62},
       {leave, "/lastGeneration", -1},
@@ -110,7 +112,10 @@ TEST(Messages, AreRefusedIfAFieldOfAFarewellOrAReportIsOutOfRange) {
       {depart, "/keptOut", 1},
       {unreachable, "/generation", 0},
       {unreachable, "/rank", -1},
-      {unreachable, "/rank", kMostMembers}};
+      {unreachable, "/rank", kMostMembers},
+      {phase, "/phase", "sleeping"},
+      {phase, "/left", -1},
+      {phase, "/microseconds", "1"}};
   for (const auto& [message, path, value] : cases) {
     ASSERT_TRUE(DecodeToLeader(message).ok()) << message;
     EXPECT_EQ(DecodeToLeader(Changed(message, path, value)).status().code(), StatusCode::kDataLoss)

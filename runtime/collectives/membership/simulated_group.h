@@ -249,7 +249,7 @@ class SimulatedGroup : protected SimulatedTime {
     }
     if (member.phase() == GroupMember::Phase::kIdle && process.trains) JoinAgain(process);
     if (member.phase() == GroupMember::Phase::kEnded && !failed_ && !finished_) {
-      // A new leader may not know that this process replaced the one that has woken up.
+      // A new leader might not know that this process replaced the one that has woken up.
       Expect(IsReplaced(process.incarnation) || woke_up_, "a live process is refused");
       const int64_t incarnation = process.incarnation;
       const int task = process.task;

@@ -21,7 +21,7 @@
 
 namespace tfjob::collectives {
 
-// Identifies the generation to which a data connection belongs.
+// Identifies the generation that a data connection belongs to.
 struct DataChannel {
   int64_t leader_incarnation = 0;
   int64_t generation = 0;

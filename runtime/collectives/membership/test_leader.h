@@ -73,7 +73,7 @@ class ShrinkingTest : public testing::Test {
     leader_.Take();
     return generation_;
   }
-  // Returns the names of the members of the generation that forms.
+  // Returns the names of the forming generation's members.
   std::string Formed() {
     std::string tasks;
     for (const auto& [session, message] : leader_.Take().messages) {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <numeric>
 
 #include "runtime/base/check.h"
 #include "runtime/collectives/plan/plan_builder.h"
 #include "runtime/collectives/reduction.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -22,6 +25,13 @@ struct Work {
   double frames = 0;  // sent and received
   double bytes = 0;   // sent or received, whichever is more
   double reduced = 0;
+  double signals = 0;  // rounds of signals between the ranks on a machine
+  double shared = 0;   // bytes of neighbours that are read or written
+
+  double Seconds(const Costs& costs) const {
+    return rounds * costs.round + frames * costs.frame + bytes * costs.byte +
+           reduced * costs.reduced_byte + signals * costs.signal + shared * costs.shared_byte;
+  }
 };
 
 // Returns the numbers of rounds and of frames of the busiest rank if `ranks` ranks climb their
@@ -55,8 +65,49 @@ Work AllReduceWork(double bytes, double ranks, Algorithm algorithm, double piece
       return {2 * rounds, 4 * rounds, 2 * part, 2 * part};
     case Algorithm::kDirect:
       return {2, 4 * (ranks - 1) * pieces, 2 * part, bytes};
+    case Algorithm::kTwoLevels:
+      break;  // WorkOnMachine
+    case Algorithm::kRing:
+      return {2 * (ranks - 1), 4 * (ranks - 1) * pieces, 2 * part, 2 * part};
   }
   return {};
+}
+
+// Returns the work of the busiest rank on a machine in an AllReduce in two levels. `subtrees` is
+// the number of subtrees of each machine.
+Work WorkOnMachine(const Call& call, const Hosts& hosts, int machine,
+                   const std::vector<double>& subtrees, const Costs& costs) {
+  const auto bytes = static_cast<double>(call.bytes);
+  const double machines = hosts.machines(), slices = hosts.MostRanksOnOne();
+  const auto neighbours = static_cast<double>(hosts.RanksOn(machine).size()) - 1;
+  const double own_slices = std::ceil(slices / (neighbours + 1));
+  const double own_sums = subtrees[static_cast<size_t>(machine)];
+  const double sums = std::accumulate(subtrees.begin(), subtrees.end(), 0.0);
+  const double chunks = std::max(1.0, std::ceil(bytes / static_cast<double>(costs.chunk_bytes)));
+  const double part = bytes / slices / machines;  // of a slice, for one machine
+  const double pieces =
+      std::max(1.0, std::ceil(part / chunks / static_cast<double>(costs.piece_bytes)));
+  const double owned = bytes / slices * own_slices, owned_part = part * own_slices;
+  const double frames = (machines - 1) * own_sums + (sums - own_sums) + 2 * (machines - 1);
+  const double sent = (machines - 1) * (own_sums + 1), received = sums - own_sums + machines - 1;
+  return {.rounds = 2 * chunks,
+          .frames = frames * own_slices * pieces * chunks + 4 * neighbours * chunks,
+          .bytes = std::max(sent, received) * owned_part,
+          .reduced = sums * owned_part + (own_sums > neighbours ? 0 : owned),
+          .signals = neighbours > 0 ? 2 * chunks : 0,
+          .shared = 2 * owned * neighbours};
+}
+
+double PredictTwoLevels(const Call& call, const Hosts& hosts, const Costs& costs) {
+  std::vector<double> subtrees(static_cast<size_t>(hosts.machines()));
+  for (const Subtree& subtree : MaximalSubtrees(hosts)) {
+    ++subtrees[static_cast<size_t>(subtree.machine)];
+  }
+  double most = 0;
+  for (int machine = 0; machine < hosts.machines(); ++machine) {
+    most = std::max(most, WorkOnMachine(call, hosts, machine, subtrees, costs).Seconds(costs));
+  }
+  return most;
 }
 
 Work BroadcastWork(double bytes, double ranks, Algorithm algorithm, double pieces) {
@@ -94,16 +145,63 @@ Work WorkOf(const Call& call, double ranks, Algorithm algorithm, const Costs& co
   }
 }
 
+bool Reduces(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter ||
+         operation == Operation::kReduce;
+}
+
+bool SendsPartialResults(Algorithm algorithm) {
+  return algorithm == Algorithm::kDoubling || algorithm == Algorithm::kHalving ||
+         algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kRing;
+}
+
+// Returns the algorithms that can execute a call of any size, add in the order of the tree, and do
+// not need shared memory.
+std::vector<Algorithm> FlatAlgorithms(const Call& call, int ranks) {
+  switch (call.operation) {
+    case Operation::kAllReduce: {
+      if (IsHalf(call.dtype)) return {Algorithm::kExchange, Algorithm::kDirect};
+      const bool halves = ranks >= 4 && std::has_single_bit(static_cast<unsigned>(ranks));
+      if (!halves) return {Algorithm::kExchange, Algorithm::kDoubling, Algorithm::kDirect};
+      return {Algorithm::kExchange, Algorithm::kDoubling, Algorithm::kHalving, Algorithm::kDirect};
+    }
+    case Operation::kReduce:
+      return {Algorithm::kExchange, Algorithm::kDirect};
+    case Operation::kBroadcast:
+      if (ranks < 3) return {Algorithm::kDoubling};
+      return {Algorithm::kDoubling, Algorithm::kDirect};
+    case Operation::kBarrier:
+    case Operation::kAllocate:
+      return {Algorithm::kDoubling};
+    default:
+      return {Algorithm::kDirect};
+  }
+}
+
+// Returns the algorithms that can execute a call of any size.
+std::vector<Algorithm> AlgorithmsFor(const Call& call, int ranks, const Hosts& hosts) {
+  std::vector<Algorithm> found = FlatAlgorithms(call, ranks);
+  if (call.operation == Operation::kAllReduce && !IsHalf(call.dtype) && hosts.HasTwoLevels()) {
+    found.push_back(Algorithm::kTwoLevels);
+  }
+  return found;
+}
+
 uint64_t FingerprintOf(const Plan& plan, const Costs& costs) {
   uint64_t hash = 0xCBF29CE484222325;  // FNV-1a over words
+  const auto add = [&hash](int64_t word) {
+    hash = (hash ^ static_cast<uint64_t>(word)) * 0x100000001B3;
+    hash ^= hash >> 29;
+  };
   for (const int64_t word :
        {static_cast<int64_t>(plan.call.operation), plan.call.bytes, plan.call.element_bytes,
         static_cast<int64_t>(plan.call.dtype), static_cast<int64_t>(plan.call.reduction),
         int64_t{plan.call.root}, int64_t{plan.ranks}, static_cast<int64_t>(plan.algorithm),
         costs.piece_bytes}) {
-    hash = (hash ^ static_cast<uint64_t>(word)) * 0x100000001B3;
-    hash ^= hash >> 29;
+    add(word);
   }
+  if (plan.hosts.known()) add(costs.chunk_bytes);
+  for (int rank = 0; rank < plan.hosts.ranks(); ++rank) add(plan.hosts.MachineOf(rank));
   return hash;
 }
 
@@ -114,6 +212,8 @@ void AddSteps(PlanBuilder& builder, const Plan& plan) {
       if (exchange) return AddExchange(builder);
       if (plan.algorithm == Algorithm::kDoubling) return AddDoubling(builder);
       if (plan.algorithm == Algorithm::kHalving) return AddHalving(builder);
+      if (plan.algorithm == Algorithm::kTwoLevels) return AddTwoLevels(builder);
+      if (plan.algorithm == Algorithm::kRing) return AddRing(builder);
       return AddDirect(builder, plan.call.operation);
     case Operation::kReduceScatter:
       return AddDirect(builder, plan.call.operation);
@@ -145,60 +245,76 @@ std::span<const int> Plan::AfterOf(const Step& step) const {
                                   static_cast<size_t>(step.afters));
 }
 
-std::vector<Algorithm> Candidates(const Call& call, int ranks) {
-  std::vector<Algorithm> found;
+Status CheckAlgorithm(const Call& call, int ranks, Algorithm algorithm, const Hosts& hosts) {
+  std::vector<Algorithm> possible = AlgorithmsFor(call, ranks, hosts);
+  if (call.operation == Operation::kAllReduce && !IsHalf(call.dtype)) {
+    possible.push_back(Algorithm::kRing);
+  }
+  if (std::ranges::find(possible, algorithm) != possible.end()) return OkStatus();
+  std::string names;
+  for (const Algorithm other : possible) names += StrCat(names.empty() ? "" : " or ", Name(other));
+  const char* why = "this algorithm does not exist";
+  if (SendsPartialResults(algorithm) && Reduces(call.operation) && IsHalf(call.dtype)) {
+    why = "this algorithm would round partial results";
+  } else if (algorithm == Algorithm::kTwoLevels && call.operation == Operation::kAllReduce) {
+    why = "this algorithm needs several machines, of which at least one runs several ranks";
+  }
+  return InvalidArgument(Name(call.operation), " of ", Name(call.dtype), " by ", Name(algorithm),
+                         " on ", ranks, " ranks: ", why, "; use ", names);
+}
+
+std::vector<Algorithm> Candidates(const Call& call, int ranks, const Hosts& hosts) {
+  std::vector<Algorithm> found = AlgorithmsFor(call, ranks, hosts);
+  if (!Reduces(call.operation)) return found;
   const bool few =
       ranks <= kMostExchangeRanks && call.bytes <= kMostExchangeBytes / std::max(1, ranks - 1);
-  switch (call.operation) {
-    case Operation::kAllReduce:
-      if (few) found.push_back(Algorithm::kExchange);
-      if (call.bytes <= kMostDoublingBytes) found.push_back(Algorithm::kDoubling);
-      if (ranks >= 4 && std::has_single_bit(static_cast<unsigned>(ranks))) {
-        found.push_back(Algorithm::kHalving);
-      }
-      found.push_back(Algorithm::kDirect);
-      break;
-    case Operation::kReduce:
-      if (few) found.push_back(Algorithm::kExchange);
-      found.push_back(Algorithm::kDirect);
-      break;
-    case Operation::kBroadcast:
-      found.push_back(Algorithm::kDoubling);
-      if (ranks >= 3) found.push_back(Algorithm::kDirect);
-      break;
-    case Operation::kBarrier:
-    case Operation::kAllocate:
-      found.push_back(Algorithm::kDoubling);
-      break;
-    default:
-      found.push_back(Algorithm::kDirect);
-  }
+  std::erase_if(found, [&](Algorithm algorithm) {
+    return (algorithm == Algorithm::kExchange && !few) ||
+           (algorithm == Algorithm::kDoubling && call.bytes > kMostDoublingBytes);
+  });
   return found;
 }
 
-double PredictSeconds(const Call& call, int ranks, Algorithm algorithm, const Costs& costs) {
+double PredictSeconds(const Call& call, int ranks, Algorithm algorithm, const Costs& costs,
+                      const Hosts& hosts) {
   if (ranks == 1) return 0;
-  const Work work = WorkOf(call, ranks, algorithm, costs);
-  return work.rounds * costs.round + work.frames * costs.frame + work.bytes * costs.byte +
-         work.reduced * costs.reduced_byte;
+  if (algorithm == Algorithm::kTwoLevels) return PredictTwoLevels(call, hosts, costs);
+  return WorkOf(call, ranks, algorithm, costs).Seconds(costs);
 }
 
-Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs) {
-  const std::vector<Algorithm> candidates = Candidates(call, ranks);
+bool IsAddedAroundTheRing(const Call& call, int ranks) {
+  const bool adds = call.reduction == Reduction::kSum || call.reduction == Reduction::kMean;
+  const bool rounds = call.dtype == DType::kFloat32 || call.dtype == DType::kFloat64;
+  return call.operation == Operation::kAllReduce && adds && rounds &&
+         call.bytes / call.element_bytes >= ranks;
+}
+
+Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs, const Hosts& hosts,
+                          SumOrder order) {
+  if (order == SumOrder::kRing && IsAddedAroundTheRing(call, ranks)) return Algorithm::kRing;
+  const std::vector<Algorithm> candidates = Candidates(call, ranks, hosts);
   return *std::ranges::min_element(candidates, {}, [&](Algorithm algorithm) {
-    return PredictSeconds(call, ranks, algorithm, costs);
+    return PredictSeconds(call, ranks, algorithm, costs, hosts);
   });
 }
 
-Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs) {
-  return MakePlan(call, rank, ranks, costs, ChooseAlgorithm(call, ranks, costs));
+Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs, const Hosts& hosts) {
+  return MakePlan(call, rank, ranks, costs, ChooseAlgorithm(call, ranks, costs, hosts), hosts);
 }
 
-Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs, Algorithm algorithm) {
+Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs, Algorithm algorithm,
+              const Hosts& hosts) {
+  ENFORCE(!hosts.known() || hosts.ranks() == ranks, "the machines of all ranks");
   ENFORCE(rank >= 0 && rank < ranks && call.root >= 0 && call.root < ranks, "ranks of the group");
   ENFORCE(call.bytes >= 0 && call.bytes % call.element_bytes == 0, "whole elements");
-  Plan plan{.call = call, .rank = rank, .ranks = ranks, .algorithm = algorithm};
-  plan.predicted_s = PredictSeconds(call, ranks, algorithm, costs);
+  ENFORCE(CheckAlgorithm(call, ranks, algorithm, hosts).ok(),
+          "an algorithm that CheckAlgorithm accepts");
+  Plan plan{.call = call, .rank = rank, .ranks = ranks, .hosts = hosts, .algorithm = algorithm};
+  plan.predicted_s = PredictSeconds(call, ranks, algorithm, costs, hosts);
+  if (algorithm == Algorithm::kTwoLevels) {
+    const int64_t elements = std::max<int64_t>(1, costs.chunk_bytes / call.element_bytes);
+    plan.window_bytes = 2 * elements * call.element_bytes;
+  }
   plan.fingerprint = FingerprintOf(plan, costs);
   if (ranks == 1) return plan;
   PlanBuilder builder(plan, costs);

@@ -42,12 +42,27 @@ int PlanBuilder::ReceiveAside(int peer, Slice slice, int64_t scratch,
              std::span(after.begin(), after.size()));
 }
 
+int PlanBuilder::SendRange(int peer, const PlanRange& range, std::span<const int> after) {
+  return Add({.kind = StepKind::kSend, .peer = peer, .range = range, .offset = range.begin}, after);
+}
+
+int PlanBuilder::ReceiveRange(int peer, const PlanRange& range, int64_t offset,
+                              std::span<const int> after) {
+  return Add({.kind = StepKind::kReceive, .peer = peer, .range = range, .offset = offset}, after);
+}
+
 int PlanBuilder::Reduce(Slice target, std::span<const PlanRange> operands,
-                        std::span<const int> after) {
-  Step step{.kind = StepKind::kReduce, .range = Values(target)};
+                        std::span<const int> after, bool completes) {
+  return ReduceRange(Values(target), operands, after, completes);
+}
+
+int PlanBuilder::ReduceRange(const PlanRange& target, std::span<const PlanRange> operands,
+                             std::span<const int> after, bool completes) {
+  Step step{.kind = StepKind::kReduce, .range = target};
   step.offset = step.range.begin;
   step.first_operand = static_cast<int>(plan_.operands.size());
   step.operands = static_cast<int>(operands.size());
+  step.completes = completes || step.operands == plan_.ranks;
   plan_.operands.insert(plan_.operands.end(), operands.begin(), operands.end());
   return Add(step, after);
 }
@@ -55,6 +70,13 @@ int PlanBuilder::Reduce(Slice target, std::span<const PlanRange> operands,
 PlanRange PlanBuilder::Values(Slice slice) const {
   const int64_t size = plan_.call.element_bytes;
   return {PlanMemory::kValues, slice.begin * size, slice.count * size};
+}
+
+PlanRange PlanBuilder::Shared(int rank, Slice slice) const {
+  PlanRange range = Values(slice);
+  range.memory = PlanMemory::kShared;
+  range.rank = rank;
+  return range;
 }
 
 PlanRange PlanBuilder::Scratch(int64_t begin, Slice slice) const {

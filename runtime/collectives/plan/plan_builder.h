@@ -23,10 +23,20 @@ class PlanBuilder {
   // memory.
   int Receive(int peer, Slice slice, std::initializer_list<int> after = {});
   int ReceiveAside(int peer, Slice slice, int64_t scratch, std::initializer_list<int> after);
-  // Sets the slice to the reduction of the operands, which must have the slice's size.
-  int Reduce(Slice target, std::span<const PlanRange> operands, std::span<const int> after);
+  // Sets the slice to the reduction of the operands, which must have the slice's size. Set
+  // `completes` if the operands are partial results that together include all ranks.
+  int Reduce(Slice target, std::span<const PlanRange> operands, std::span<const int> after,
+             bool completes = false);
+
+  // Do the same with any range. `offset` is where the bytes start in the call's values.
+  int SendRange(int peer, const PlanRange& range, std::span<const int> after);
+  int ReceiveRange(int peer, const PlanRange& range, int64_t offset, std::span<const int> after);
+  int ReduceRange(const PlanRange& target, std::span<const PlanRange> operands,
+                  std::span<const int> after, bool completes = false);
 
   PlanRange Values(Slice slice) const;
+  // Returns a range of the memory that the rank shares with its neighbours.
+  PlanRange Shared(int rank, Slice slice) const;
   PlanRange Scratch(int64_t begin, Slice slice) const;
   // Reserves scratch memory for `slots` slots of at most `elements` elements each, and returns a
   // slot's size in bytes.
@@ -35,12 +45,15 @@ class PlanBuilder {
   int rank() const { return plan_.rank; }
   int ranks() const { return plan_.ranks; }
   int root() const { return plan_.call.root; }
+  const Hosts& hosts() const { return plan_.hosts; }
+  // Returns the number of elements of a chunk.
+  int64_t chunk() const { return plan_.window_bytes / 2 / plan_.call.element_bytes; }
   // Returns the number of elements of the span.
   int64_t count() const { return plan_.call.bytes / plan_.call.element_bytes; }
   // Returns the i-th rank that this rank serves. The order differs between ranks, so that not all
   // of them start with rank 0.
   int Peer(int i) const { return (plan_.rank + i) % plan_.ranks; }  // i in [1, ranks)
-  // Returns the number of pieces into which a slice of `elements` elements is split.
+  // Returns how many pieces a slice of `elements` elements is split into.
   int Pieces(int64_t elements) const;
 
  private:
@@ -58,6 +71,8 @@ void AddExchange(PlanBuilder& builder);                     // AllReduce
 void AddDoubling(PlanBuilder& builder);                     // AllReduce
 void AddHalving(PlanBuilder& builder);                      // AllReduce among 2ⁿ ranks
 void AddDirect(PlanBuilder& builder, Operation operation);  // AllReduce, ReduceScatter, Reduce
+void AddTwoLevels(PlanBuilder& builder);                    // AllReduce
+void AddRing(PlanBuilder& builder);                         // AllReduce, in its own order
 void AddReduceAtRoot(PlanBuilder& builder);                 // Reduce: the root receives all values
 void AddGather(PlanBuilder& builder);                       // AllGather
 void AddBroadcastTree(PlanBuilder& builder);  // Broadcast: every rank receives all from its parent

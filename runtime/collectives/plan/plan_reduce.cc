@@ -34,7 +34,7 @@ int Climb(PlanBuilder& plan, int begin, int end) {
   const PlanRange own = plan.Values(all), other = plan.Scratch(0, all);
   const std::vector<PlanRange> operands =
       in_left ? std::vector{own, other} : std::vector{other, own};
-  return plan.Reduce(all, operands, after);
+  return plan.Reduce(all, operands, after, /*completes=*/end - begin == plan.ranks());
 }
 
 // Reduces this rank's slice piece by piece, and passes each piece on once it is reduced.
@@ -179,7 +179,7 @@ void AddHalving(PlanBuilder& plan) {
     const std::vector<PlanRange> operands =
         side == 0 ? std::vector{own, other} : std::vector{other, own};
     const std::vector<int> after{received};
-    last = plan.Reduce(kept, operands, after);
+    last = plan.Reduce(kept, operands, after, /*completes=*/2 * distance == plan.ranks());
     levels.push_back({peer, kept, given, sent});
     rest = kept;
   }

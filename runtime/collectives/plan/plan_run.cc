@@ -25,6 +25,8 @@ void PlanRun::Prepare() {
   size_t most = 0;
   for (const Step& step : plan_.steps) most = std::max(most, static_cast<size_t>(step.operands));
   operands_.resize(most);
+  shared_.resize(static_cast<size_t>(plan_.ranks));
+  places_.resize(static_cast<size_t>(plan_.ranks));
 }
 
 void PlanRun::CollectQueues() {
@@ -78,6 +80,22 @@ void PlanRun::Start(std::span<std::byte> values, std::span<std::byte> scratch) {
     link.sends.next = link.sends.begin;
     link.receives.next = link.receives.begin;
   }
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    if (step.kind != StepKind::kReduce || step.afters > 0) continue;
+    Reduce(step);
+    finished_.push_back(static_cast<int>(i));
+  }
+  FinishAll();
+}
+
+void PlanRun::Start(std::span<std::byte> values, std::span<std::byte> scratch,
+                    const SharedSpan& own, const SharedPlace& place) {
+  const auto rank = static_cast<size_t>(plan_.rank);
+  std::ranges::fill(shared_, SharedSpan());
+  shared_[rank] = own;
+  places_[rank] = place;
+  Start(values, scratch);
 }
 
 PlanRun::Transfer PlanRun::Next(const Queue& queue) const {
@@ -88,13 +106,31 @@ PlanRun::Transfer PlanRun::Next(const Queue& queue) const {
 }
 
 std::span<std::byte> PlanRun::Bytes(const PlanRange& range) const {
+  if (range.memory == PlanMemory::kShared || range.memory == PlanMemory::kPlace) {
+    return SharedBytes(range);
+  }
   return (range.memory == PlanMemory::kValues ? values_ : scratch_)
       .subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
+}
+
+std::span<std::byte> PlanRun::SharedBytes(const PlanRange& range) const {
+  const auto rank = static_cast<size_t>(range.rank);
+  if (range.memory == PlanMemory::kPlace) {
+    return std::as_writable_bytes(std::span(places_).subspan(rank, 1));
+  }
+  const SharedSpan& span = shared_[rank];
+  const int64_t begin = span.window > 0 ? range.begin % span.window : range.begin;
+  ENFORCE(begin + range.bytes <= static_cast<int64_t>(span.bytes.size()), "a known shared span");
+  return span.bytes.subspan(static_cast<size_t>(begin), static_cast<size_t>(range.bytes));
 }
 
 void PlanRun::Complete(Queue& queue) {
   ENFORCE(Next(queue).step != nullptr, "a transfer that may take place");
   finished_.push_back(order_[static_cast<size_t>(queue.next++)]);
+  FinishAll();
+}
+
+void PlanRun::FinishAll() {
   while (!finished_.empty()) {
     const int index = finished_.back();
     finished_.pop_back();
@@ -120,10 +156,16 @@ void PlanRun::Reduce(const Step& step) {
   for (const PlanRange& operand : plan_.OperandsOf(step)) operands_[count++] = Bytes(operand);
   const std::span<std::byte> target = Bytes(step.range);
   if (count == 1) {
+    if (operands_[0].data() == target.data()) return;
     std::ranges::copy(operands_[0], target.begin());
-  } else {
-    CombineAll(plan_.call.dtype, plan_.call.reduction, target, std::span(operands_).first(count));
+    return;
   }
+  const auto [dtype, reduction] = std::pair(plan_.call.dtype, plan_.call.reduction);
+  const bool partial = count < static_cast<size_t>(plan_.ranks);
+  const bool mean = reduction == Reduction::kMean;
+  CombineAll(dtype, partial && mean ? Reduction::kSum : reduction, target,
+             std::span(operands_).first(count));
+  if (partial && mean && step.completes) DivideByRanks(dtype, target, plan_.ranks);
 }
 
 }  // namespace tfjob::collectives

@@ -1,8 +1,8 @@
 // Executes the plans of all ranks together, in thousands of random cases. Operations, sizes, types,
-// numbers of ranks and algorithms are random. The links transfer frames in a random order, and
-// buffer random numbers of frames. A link without a buffer transfers a frame only when both ends
-// are ready, which is the strictest test for deadlocks. In other cases, a rank dies between two
-// frames.
+// numbers of ranks, their machines and algorithms are random. Spans of ranks that share memory are
+// in it or are copied to it. The links transfer frames in a random order, and buffer random numbers
+// of frames. A link without a buffer transfers a frame only when both ends are ready, which is the
+// strictest test for deadlocks. In other cases, a rank dies between two frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "runtime/base/philox.h"
 #include "runtime/collectives/plan/plan_run.h"
+#include "runtime/tensor/half.h"
 #include "tests/sanitized.h"
 
 namespace tfjob::collectives {
@@ -27,6 +28,9 @@ using Bytes = std::vector<std::byte>;
 struct SimulatedRank {
   PlanRun run;
   Bytes values, scratch;
+  // The memory to which the values are copied for the rank's neighbours. Empty if the neighbours
+  // can access the values themselves.
+  Bytes window;
   bool ended = false;  // has died, or has failed because it needs a rank that has died or failed
 };
 
@@ -43,6 +47,11 @@ struct Frame {
   Bytes bytes;
 };
 
+SharedSpan SharedSpanOf(SimulatedRank& rank) {
+  if (rank.window.empty()) return {.bytes = rank.values};
+  return {.bytes = rank.window, .window = static_cast<int64_t>(rank.window.size())};
+}
+
 class Simulation {
  public:
   Simulation(std::vector<SimulatedRank>& ranks, PhiloxStream& random,
@@ -52,7 +61,9 @@ class Simulation {
         death_(death),
         count_(ranks.size()),
         buffers_(count_ * count_) {
-    for (SimulatedRank& rank : ranks) rank.run.Start(rank.values, rank.scratch);
+    for (SimulatedRank& rank : ranks) {
+      rank.run.Start(rank.values, rank.scratch, SharedSpanOf(rank), {});
+    }
     for (size_t link = 0; link < buffers_.size(); ++link) links_.push_back(link);
     capacity_ = random_.Next() % 3;
   }
@@ -144,6 +155,10 @@ class Simulation {
     const std::span<std::byte> place = receiver.run.Bytes(receive.step->range);
     EXPECT_EQ(frame.bytes.size(), place.size());
     std::ranges::copy(frame.bytes, place.begin());
+    // Until its place has arrived, a plan must not access a neighbour's memory.
+    if (receive.step->range.memory == PlanMemory::kPlace) {
+      receiver.run.SetNeighbour(peer, SharedSpanOf(sender));
+    }
     receiver.run.ReceiveDone(peer);
     return true;
   }
@@ -169,51 +184,80 @@ T Plus(T a, T b) {
   }
 }
 
+// A mean is divided later.
 template <typename T>
-T TreeOf(const std::vector<SimulatedRank>& ranks, size_t first, size_t last, size_t at,
-         Reduction reduction) {
+T Combined(Reduction reduction, T left, T right) {
+  if (reduction == Reduction::kMinimum) return std::min(left, right);
+  return reduction == Reduction::kMaximum ? std::max(left, right) : Plus(left, right);
+}
+
+// The type in which values of type T are added.
+template <typename T>
+using WideOf = std::conditional_t<sizeof(T) == 2, float, T>;
+
+template <typename T>
+WideOf<T> TreeOf(const std::vector<SimulatedRank>& ranks, size_t first, size_t last, size_t at,
+                 Reduction reduction) {
   if (last - first == 1) {
     T value;
     std::memcpy(&value, ranks[first].values.data() + at * sizeof(T), sizeof(T));
-    return value;
+    return static_cast<WideOf<T>>(value);
   }
   size_t half = 1;
   while (2 * half < last - first) half *= 2;
-  const T left = TreeOf<T>(ranks, first, first + half, at, reduction);
-  const T right = TreeOf<T>(ranks, first + half, last, at, reduction);
-  if (reduction == Reduction::kSum) return Plus(left, right);
-  return reduction == Reduction::kMinimum ? std::min(left, right) : std::max(left, right);
+  return Combined(reduction, TreeOf<T>(ranks, first, first + half, at, reduction),
+                  TreeOf<T>(ranks, first + half, last, at, reduction));
 }
 
-// Returns the reduction of each element over the ranks, in tree order.
+// The order of the ring: the values of slice s are added from rank s + 1 on.
 template <typename T>
-Bytes TreeSums(const std::vector<SimulatedRank>& ranks, Reduction reduction) {
+WideOf<T> RingOf(const std::vector<SimulatedRank>& ranks, size_t at, Reduction reduction) {
+  const auto n = static_cast<int>(ranks.size());
+  const auto count = static_cast<int64_t>(ranks[0].values.size() / sizeof(T));
+  int slice = 0;
+  while (static_cast<int64_t>(at) >= SliceOf(count, slice + 1, n).begin) ++slice;
+  const auto value_of = [&](int rank) {
+    const auto r = static_cast<size_t>(rank % n);
+    return TreeOf<T>(ranks, r, r + 1, at, reduction);
+  };
+  WideOf<T> value = value_of(slice + 1);
+  for (int i = 2; i <= n; ++i) value = Combined(reduction, value, value_of(slice + i));
+  return value;
+}
+
+// Returns the reduction of each element over the ranks, in the order of the algorithm, rounded once
+// to its type.
+template <typename T>
+Bytes SumsOf(const std::vector<SimulatedRank>& ranks, Reduction reduction, Algorithm algorithm) {
   Bytes sums(ranks[0].values.size());
   for (size_t i = 0; i < sums.size() / sizeof(T); ++i) {
-    const T sum = TreeOf<T>(ranks, 0, ranks.size(), i, reduction);
+    WideOf<T> value = algorithm == Algorithm::kRing
+                          ? RingOf<T>(ranks, i, reduction)
+                          : TreeOf<T>(ranks, 0, ranks.size(), i, reduction);
+    if (reduction == Reduction::kMean) value /= static_cast<WideOf<T>>(ranks.size());
+    const T sum = static_cast<T>(value);
     std::memcpy(sums.data() + i * sizeof(T), &sum, sizeof(T));
   }
   return sums;
 }
 
-Bytes ReductionOf(const std::vector<SimulatedRank>& ranks, const Call& call) {
-  switch (call.dtype) {
-    case DType::kFloat32:
-      return TreeSums<float>(ranks, call.reduction);
-    case DType::kFloat64:
-      return TreeSums<double>(ranks, call.reduction);
-    case DType::kInt32:
-      return TreeSums<int32_t>(ranks, call.reduction);
-    default:
-      return TreeSums<int64_t>(ranks, call.reduction);
-  }
+Bytes ReductionOf(const std::vector<SimulatedRank>& ranks, const Call& call, Algorithm algorithm) {
+  const Reduction reduction = call.reduction;
+  if (call.dtype == DType::kFloat32) return SumsOf<float>(ranks, reduction, algorithm);
+  if (call.dtype == DType::kFloat64) return SumsOf<double>(ranks, reduction, algorithm);
+  if (call.dtype == DType::kBFloat16) return SumsOf<BFloat16>(ranks, reduction, algorithm);
+  if (call.dtype == DType::kFloat16) return SumsOf<Float16>(ranks, reduction, algorithm);
+  if (call.dtype == DType::kInt32) return SumsOf<int32_t>(ranks, reduction, algorithm);
+  return SumsOf<int64_t>(ranks, reduction, algorithm);
 }
 
+// The magnitudes differ by up to 2^29. Those of float16 differ less, so that no sum overflows.
 template <typename T>
 void FillWith(Bytes& bytes, PhiloxStream& random) {
+  constexpr uint32_t kMagnitudes = std::is_same_v<T, Float16> ? 12 : 30;
   for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
-    const T value =
-        static_cast<T>(std::ldexp(random.Uniform() - 0.5, static_cast<int>(random.Next() % 30)));
+    const T value = static_cast<T>(static_cast<WideOf<T>>(
+        std::ldexp(random.Uniform() - 0.5, static_cast<int>(random.Next() % kMagnitudes))));
     std::memcpy(bytes.data() + i, &value, sizeof(T));
   }
 }
@@ -221,6 +265,8 @@ void FillWith(Bytes& bytes, PhiloxStream& random) {
 void Fill(Bytes& bytes, DType dtype, PhiloxStream& random) {
   if (dtype == DType::kFloat32) return FillWith<float>(bytes, random);
   if (dtype == DType::kFloat64) return FillWith<double>(bytes, random);
+  if (dtype == DType::kBFloat16) return FillWith<BFloat16>(bytes, random);
+  if (dtype == DType::kFloat16) return FillWith<Float16>(bytes, random);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Next());
 }
 
@@ -228,21 +274,50 @@ struct Case {
   Call call;
   int ranks;
   Costs costs;
+  Hosts hosts;
   Algorithm algorithm;
 };
+
+// Spreads the ranks over up to five machines: each rank at random, or in runs of random lengths.
+// Sometimes, nothing is known about the machines.
+Hosts RandomHosts(int ranks, PhiloxStream& random) {
+  if (random.Next() % 4 == 0) return {};
+  const uint32_t machines = 1 + random.Below(5);
+  const uint32_t longest = 1 + random.Below(6);
+  std::vector<int> machine_of;
+  while (static_cast<int>(machine_of.size()) < ranks) {
+    const auto machine = static_cast<int>(random.Below(machines));
+    machine_of.insert(machine_of.end(), 1 + random.Below(longest), machine);
+  }
+  machine_of.resize(static_cast<size_t>(ranks));
+  return Hosts(machine_of);
+}
+
+// Returns one of the algorithms that the call allows, with any order of the additions.
+Algorithm RandomAlgorithm(const Case& c, PhiloxStream& random) {
+  std::vector<Algorithm> algorithms = Candidates(c.call, c.ranks, c.hosts);
+  if (algorithms.back() == Algorithm::kTwoLevels && random.Next() % 4 != 0) {
+    return Algorithm::kTwoLevels;
+  }
+  if (CheckAlgorithm(c.call, c.ranks, Algorithm::kRing).ok())
+    algorithms.push_back(Algorithm::kRing);
+  return algorithms[random.Below(static_cast<uint32_t>(algorithms.size()))];
+}
 
 Case RandomCase(PhiloxStream& random) {
   constexpr Operation kOperations[] = {Operation::kAllReduce,     Operation::kAllReduce,
                                        Operation::kReduceScatter, Operation::kAllGather,
                                        Operation::kBroadcast,     Operation::kReduce,
                                        Operation::kAllToAll,      Operation::kBarrier};
-  constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64};
+  constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64,  DType::kInt32,
+                              DType::kInt64,   DType::kBFloat16, DType::kFloat16};
   Case result;
   result.ranks = 1 + static_cast<int>(random.Below(17));
   Call& call = result.call;
   call.operation = kOperations[random.Below(std::size(kOperations))];
-  call.dtype = kTypes[random.Below(4)];
-  call.reduction = static_cast<Reduction>(random.Below(3));
+  call.dtype = kTypes[random.Below(std::size(kTypes))];
+  const bool integer = call.dtype == DType::kInt32 || call.dtype == DType::kInt64;
+  call.reduction = static_cast<Reduction>(random.Below(integer ? 3 : 4));
   call.root = static_cast<int>(random.Below(static_cast<uint32_t>(result.ranks)));
   call.element_bytes = static_cast<int64_t>(SizeOf(call.dtype));
   int64_t elements = random.Below(random.Next() % 8 == 0 ? 400 : 60);
@@ -250,18 +325,23 @@ Case RandomCase(PhiloxStream& random) {
   if (call.operation == Operation::kBarrier) elements = 0;
   call.bytes = elements * call.element_bytes;
   result.costs.piece_bytes = 1 + random.Below(200);
-  const std::vector<Algorithm> algorithms = Candidates(call, result.ranks);
-  result.algorithm = algorithms[random.Below(static_cast<uint32_t>(algorithms.size()))];
+  result.costs.chunk_bytes = 8 * (1 + random.Below(random.Next() % 2 == 0 ? 20 : 200));
+  result.hosts = RandomHosts(result.ranks, random);
+  result.algorithm = RandomAlgorithm(result, random);
   return result;
 }
 
 std::vector<SimulatedRank> MakeRanks(const Case& c, PhiloxStream& random) {
   std::vector<SimulatedRank> ranks;
   for (int rank = 0; rank < c.ranks; ++rank) {
-    Plan plan = MakePlan(c.call, rank, c.ranks, c.costs, c.algorithm);
+    Plan plan = MakePlan(c.call, rank, c.ranks, c.costs, c.algorithm, c.hosts);
     const auto scratch = static_cast<size_t>(plan.scratch_bytes);
+    const bool has_neighbours =
+        c.hosts.known() && c.hosts.RanksOn(c.hosts.MachineOf(rank)).size() > 1;
+    const bool copied = has_neighbours && random.Next() % 2 == 0;
+    const auto window = copied ? static_cast<size_t>(plan.window_bytes) : 0;
     ranks.push_back({PlanRun(std::move(plan)), Bytes(static_cast<size_t>(c.call.bytes)),
-                     Bytes(scratch, std::byte{0xEE})});
+                     Bytes(scratch, std::byte{0xEE}), Bytes(window, std::byte{0xDD})});
     Fill(ranks.back().values, c.call.dtype, random);
   }
   return ranks;
@@ -282,10 +362,10 @@ Bytes SlicesOf(const std::vector<Bytes>& from, const Call& call) {
 // Computes the values or the slice of values that a rank must have after the operation.
 class Expectation {
  public:
-  Expectation(const std::vector<SimulatedRank>& ranks, const Call& call)
-      : call_(call), reduced_(ReductionOf(ranks, call)) {
+  Expectation(const std::vector<SimulatedRank>& ranks, const Case& c)
+      : call_(c.call), reduced_(ReductionOf(ranks, c.call, c.algorithm)) {
     for (const SimulatedRank& rank : ranks) before_.push_back(rank.values);
-    gathered_ = SlicesOf(before_, call);
+    gathered_ = SlicesOf(before_, call_);
   }
 
   // Checks the ranks that are done.
@@ -340,21 +420,25 @@ class Expectation {
   Bytes gathered_;
 };
 
-TEST(PlanSimulation, EveryPlanGivesTheBitsOfTheTreeAndEnds) {
+TEST(PlanSimulation, EveryPlanGivesTheBitsOfItsOrderAndEnds) {
   const int cases = kSanitized ? 500 : 10'000;
+  int two_levels = 0;
   for (int seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed) {
     PhiloxStream random(PhiloxKey(static_cast<uint64_t>(seed), "plans"));
     const Case c = RandomCase(random);
     SCOPED_TRACE(StrCat("seed ", seed, ": ", ToString(c.call), " on ", c.ranks, " ranks, ",
-                        Name(c.algorithm), ", pieces of ", c.costs.piece_bytes, " bytes"));
+                        Name(c.algorithm), ", pieces of ", c.costs.piece_bytes,
+                        " bytes, chunks of ", c.costs.chunk_bytes, ", ", ToString(c.hosts)));
+    if (c.algorithm == Algorithm::kTwoLevels) ++two_levels;
     std::vector<SimulatedRank> ranks = MakeRanks(c, random);
-    const Expectation expected(ranks, c.call);
+    const Expectation expected(ranks, c);
     ASSERT_TRUE(Simulation(ranks, random).Run()) << "the ranks wait for each other";
     expected.Check(ranks);
     for (const SimulatedRank& rank : ranks) {
       EXPECT_EQ(rank.run.plan().fingerprint, ranks[0].run.plan().fingerprint);
     }
   }
+  EXPECT_GT(two_levels, cases / 20);
 }
 
 // If a rank's operation succeeds although another rank dies, the result is complete. No rank waits
@@ -368,18 +452,18 @@ TEST(PlanSimulation, ADeathBetweenAnyTwoFramesEndsEveryRank) {
     c.ranks = 2 + c.ranks % 6;
     c.call.root %= c.ranks;
     c.call.bytes -= c.call.bytes % (c.call.element_bytes * c.ranks);
-    const std::vector<Algorithm> algorithms = Candidates(c.call, c.ranks);
-    c.algorithm = algorithms[random.Below(static_cast<uint32_t>(algorithms.size()))];
+    c.hosts = RandomHosts(c.ranks, random);
+    c.algorithm = RandomAlgorithm(c, random);
     std::vector<SimulatedRank> fresh = MakeRanks(c, random);
-    const Expectation expected(fresh, c.call);
+    const Expectation expected(fresh, c);
     std::vector<SimulatedRank> undisturbed = fresh;
     Simulation whole(undisturbed, random);
     ASSERT_TRUE(whole.Run());
     for (int64_t frame = 0; frame <= whole.frames(); ++frame) {
       const Death death{random.Below(static_cast<uint32_t>(c.ranks)), frame};
       SCOPED_TRACE(StrCat("seed ", seed, ": ", ToString(c.call), " on ", c.ranks, " ranks, ",
-                          Name(c.algorithm), "; rank ", death.rank, " dies after ", frame,
-                          " frames"));
+                          Name(c.algorithm), ", ", ToString(c.hosts), "; rank ", death.rank,
+                          " dies after ", frame, " frames"));
       std::vector<SimulatedRank> ranks = fresh;
       ASSERT_TRUE(Simulation(ranks, random, death).Run()) << "the ranks wait for each other";
       expected.Check(ranks);

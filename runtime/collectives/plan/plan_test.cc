@@ -59,6 +59,109 @@ TEST(Plan, FewBytesTakeFewRoundsAndManyBytesMoveEachByteOnce) {
   }
 }
 
+// 16-bit values are rounded once, so no plan sends partial results.
+TEST(Plan, HalvesAreReducedOnlyFromTheValuesOfAllRanks) {
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+    for (const Operation operation :
+         {Operation::kAllReduce, Operation::kReduceScatter, Operation::kReduce}) {
+      for (const int ranks : {2, 3, 4, 8, 16, 17}) {
+        for (const int64_t bytes : {0, 64, 128 << 10, 25 << 20}) {
+          Call call{.operation = operation, .bytes = bytes, .element_bytes = 2, .dtype = dtype};
+          for (const Algorithm algorithm : Candidates(call, ranks)) {
+            EXPECT_TRUE(algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect);
+            call.bytes = std::min<int64_t>(bytes, 1 << 10);
+            for (const Step& step : MakePlan(call, ranks - 1, ranks, {}, algorithm).steps) {
+              EXPECT_TRUE(step.kind != StepKind::kReduce || step.operands == ranks);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Plan, RefusesAlgorithmsThatWouldRoundTooOften) {
+  Call call = AllReduceOf(64);
+  EXPECT_EQ(CheckAlgorithm(call, 4, Algorithm::kHalving), OkStatus());
+  EXPECT_EQ(CheckAlgorithm(call, 3, Algorithm::kHalving),
+            InvalidArgument("AllReduce of float32 by halving on 3 ranks: this algorithm does not "
+                            "exist; use exchange or doubling or direct or ring"));
+  call.dtype = DType::kBFloat16;
+  for (const Algorithm algorithm : {Algorithm::kDoubling, Algorithm::kHalving, Algorithm::kRing}) {
+    EXPECT_EQ(CheckAlgorithm(call, 4, algorithm),
+              InvalidArgument("AllReduce of bfloat16 by ", Name(algorithm),
+                              " on 4 ranks: this algorithm would round partial results; use "
+                              "exchange or direct"));
+  }
+  EXPECT_EQ(CheckAlgorithm(call, 4, Algorithm::kDirect), OkStatus());
+}
+
+TEST(Plan, APartialSumIsNotDividedByAMean) {
+  Call call = AllReduceOf(64);
+  call.reduction = Reduction::kMean;
+  const std::string text = ToString(MakePlan(call, 0, 4, {}, Algorithm::kDoubling));
+  EXPECT_NE(text.find("values[0, 64) = sum(values[0, 64), scratch[0, 64)), after"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("values[0, 64) = sum(values[0, 64), scratch[0, 64)) / 4, after"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Plan, ARingIsUsedOnlyOnRequestAndOnlyIfTheOrderMatters) {
+  const Costs costs;
+  const auto chosen = [&](const Call& call, int ranks = 4) {
+    for (const Algorithm algorithm : Candidates(call, ranks)) {
+      EXPECT_NE(algorithm, Algorithm::kRing);
+    }
+    EXPECT_NE(ChooseAlgorithm(call, ranks, costs), Algorithm::kRing);
+    const Algorithm algorithm = ChooseAlgorithm(call, ranks, costs, {}, SumOrder::kRing);
+    EXPECT_EQ(CheckAlgorithm(call, ranks, algorithm), OkStatus());
+    return algorithm == Algorithm::kRing;
+  };
+  Call call = AllReduceOf(16);
+  EXPECT_TRUE(chosen(call));
+  EXPECT_FALSE(chosen(call, 5)) << "fewer values than ranks";
+  call.reduction = Reduction::kMaximum;
+  EXPECT_FALSE(chosen(call));
+  call.reduction = Reduction::kMean;
+  EXPECT_TRUE(chosen(call));
+  call.operation = Operation::kReduceScatter;
+  EXPECT_FALSE(chosen(call));
+  call = AllReduceOf(1 << 20);
+  for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kBFloat16, DType::kFloat16}) {
+    call.dtype = dtype;
+    call.element_bytes = static_cast<int64_t>(SizeOf(dtype));
+    EXPECT_FALSE(chosen(call)) << Name(dtype);
+  }
+}
+
+// A rank of a ring sends only to the next rank and receives only from the previous one, and every
+// byte except those of one slice travels twice.
+TEST(Plan, ARingUsesTwoLinksPerRank) {
+  for (const int ranks : {2, 3, 5, 17}) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int64_t bytes = int64_t{68} * 60;
+      int64_t sent = 0, received = 0;
+      const Plan plan =
+          MakePlan(AllReduceOf(bytes), rank, ranks, {.piece_bytes = 16}, Algorithm::kRing);
+      for (const Step& step : plan.steps) {
+        if (step.kind == StepKind::kSend) {
+          EXPECT_EQ(step.peer, (rank + 1) % ranks);
+          sent += step.range.bytes;
+        }
+        if (step.kind == StepKind::kReceive) {
+          EXPECT_EQ(step.peer, (rank + ranks - 1) % ranks);
+          received += step.range.bytes;
+        }
+      }
+      EXPECT_EQ(sent, 2 * bytes / ranks * (ranks - 1));
+      EXPECT_EQ(received, sent);
+      EXPECT_LE(plan.scratch_bytes, 2 * 64) << "the scratch memory holds two pieces";
+    }
+  }
+}
+
 // Returns the number of frames or bytes of the busiest rank, counted in the plans of all ranks.
 // PredictSeconds computes the same number using formulas.
 double BusiestRank(const Call& call, int ranks, Algorithm algorithm, const Costs& costs,
@@ -87,10 +190,12 @@ TEST(Plan, PredictionsCountTheFramesAndBytesOfTheBusiestRank) {
       Call call = AllReduceOf(operation == Operation::kBarrier ? 0 : bytes);
       call.operation = operation;
       for (const Algorithm algorithm :
-           {Algorithm::kExchange, Algorithm::kDoubling, Algorithm::kHalving, Algorithm::kDirect}) {
+           {Algorithm::kExchange, Algorithm::kDoubling, Algorithm::kHalving, Algorithm::kDirect,
+            Algorithm::kRing}) {
         Call few = call;
         few.bytes = std::min<int64_t>(few.bytes, 6720);
-        const std::vector<Algorithm> candidates = Candidates(few, ranks);
+        std::vector<Algorithm> candidates = Candidates(few, ranks);
+        if (operation == Operation::kAllReduce) candidates.push_back(Algorithm::kRing);
         if (std::ranges::find(candidates, algorithm) == candidates.end()) continue;
         const double real_frames = BusiestRank(call, ranks, algorithm, frames, false);
         const double real_bytes = BusiestRank(call, ranks, algorithm, sizes, true);

@@ -9,8 +9,18 @@ namespace tfjob::collectives {
 namespace {
 
 std::string RangeText(const PlanRange& range) {
-  return StrCat(range.memory == PlanMemory::kValues ? "values[" : "scratch[", range.begin, ", ",
-                range.begin + range.bytes, ")");
+  const std::string bounds = StrCat("[", range.begin, ", ", range.begin + range.bytes, ")");
+  switch (range.memory) {
+    case PlanMemory::kValues:
+      return "values" + bounds;
+    case PlanMemory::kScratch:
+      return "scratch" + bounds;
+    case PlanMemory::kShared:
+      return range.bytes == 0 ? "a signal" : StrCat("shared", bounds, " of ", range.rank);
+    case PlanMemory::kPlace:
+      return StrCat("the place of the values of ", range.rank);
+  }
+  return "";
 }
 
 std::string ReductionText(const Plan& plan, const Step& step) {
@@ -18,9 +28,12 @@ std::string ReductionText(const Plan& plan, const Step& step) {
   for (const PlanRange& operand : plan.OperandsOf(step)) {
     operands += StrCat(operands.empty() ? "" : ", ", RangeText(operand));
   }
-  const bool copy = step.operands == 1;
-  return StrCat(RangeText(step.range), " = ", copy ? "copy" : Name(plan.call.reduction), "(",
-                operands, ")");
+  if (step.operands == 1) return StrCat(RangeText(step.range), " = copy(", operands, ")");
+  const bool partial = step.operands < plan.ranks;
+  const bool mean = plan.call.reduction == Reduction::kMean;
+  return StrCat(RangeText(step.range), " = ",
+                Name(partial && mean ? Reduction::kSum : plan.call.reduction), "(", operands, ")",
+                partial && mean && step.completes ? StrCat(" / ", plan.ranks) : "");
 }
 
 std::string StepText(const Plan& plan, const Step& step) {
@@ -90,6 +103,10 @@ std::string_view Name(Algorithm algorithm) {
       return "halving";
     case Algorithm::kDirect:
       return "direct";
+    case Algorithm::kTwoLevels:
+      return "two levels";
+    case Algorithm::kRing:
+      return "ring";
   }
   return "unknown";
 }
@@ -119,6 +136,7 @@ std::string ToString(const Plan& plan) {
   std::string text =
       StrCat(ToString(plan.call), ", rank ", plan.rank, " of ", plan.ranks, ": ",
              Name(plan.algorithm), ", predicted ", Microseconds(plan.predicted_s), "\n");
+  if (plan.hosts.known()) text += StrCat("  ", ToString(plan.hosts), "\n");
   for (int peer = 0; peer < plan.ranks; ++peer) text += LinkText(plan, peer);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     text += StrCat("  ", i, ": ", StepText(plan, plan.steps[i]));

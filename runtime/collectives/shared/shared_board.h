@@ -29,7 +29,7 @@ namespace tfjob::collectives {
 // only by threads is cheaper.
 enum class Sharing : uint8_t { kThreads, kProcesses };
 
-// Returns whether ranks of one machine may spin: only if this process may use at least one
+// Returns whether ranks on one machine may spin: only if this process may use at least one
 // processor per rank. Otherwise, a spinning rank would keep the processor from the rank that it
 // waits for.
 bool MaySpin(int ranks);

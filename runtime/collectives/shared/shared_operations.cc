@@ -117,9 +117,8 @@ Status SharedOperations::Fail(const Status& why) {
 }
 
 Status SharedOperations::CheckArguments(const Call& call) const {
-  if (Reduces(call.kind) && !CanReduce(call.dtype)) {
-    return InvalidArgument(NameOf(call.kind), " of ", Name(call.dtype),
-                           ": expected float32, float64, int32 or int64");
+  if (Reduces(call.kind)) {
+    RETURN_IF_ERROR(CheckReduction(NameOf(call.kind), call.dtype, call.reduction));
   }
   if (call.root < 0 || call.root >= size()) {
     return InvalidArgument(NameOf(call.kind), " with root ", call.root, ": there are ", size(),

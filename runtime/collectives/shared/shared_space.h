@@ -1,4 +1,4 @@
-// Defines the memory through which the ranks of one machine exchange spans. Threads of one process
+// Defines the memory that the ranks on one machine use to exchange spans. Threads of one process
 // can access all of each other's memory; processes can access only memory that they have mapped.
 #pragma once
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
-#include "runtime/collectives/reduction.h"
+#include "runtime/collectives/socket/machine_memory.h"
 #include "runtime/collectives/socket/socket_operation.h"
 #include "runtime/tensor/tensor.h"
 
@@ -18,38 +18,6 @@ namespace {
 
 // The number of plans to keep for reuse, because a program calls the same operations in every step.
 constexpr size_t kMostPlans = 1024;
-
-class PlainMemory : public Communicator::Memory {
- public:
-  explicit PlainMemory(size_t bytes) : buffer_(bytes) {}
-  std::span<std::byte> bytes() const override { return {buffer_.data(), buffer_.size()}; }
-
- private:
-  mutable Buffer buffer_;
-};
-
-Status CheckCall(const Call& call, int ranks) {
-  const bool reduces = call.operation == Operation::kAllReduce ||
-                       call.operation == Operation::kReduceScatter ||
-                       call.operation == Operation::kReduce;
-  if (reduces && !CanReduce(call.dtype)) {
-    return InvalidArgument(Name(call.operation), " of ", Name(call.dtype),
-                           ": expected float32, float64, int32 or int64");
-  }
-  if (call.root < 0 || call.root >= ranks) {
-    return InvalidArgument(Name(call.operation), " with root ", call.root, ": there are ", ranks,
-                           " ranks, counted from 0");
-  }
-  if (call.element_bytes <= 0 || call.bytes % call.element_bytes != 0) {
-    return InvalidArgument(Name(call.operation), " of ", call.bytes, " bytes in elements of ",
-                           call.element_bytes, " bytes: expected a whole number of elements");
-  }
-  if (call.operation == Operation::kAllToAll && call.bytes / call.element_bytes % ranks != 0) {
-    return InvalidArgument("AllToAll of ", call.bytes / call.element_bytes,
-                           " elements: expected a multiple of the ", ranks, " ranks");
-  }
-  return OkStatus();
-}
 
 Call ReductionCall(Operation operation, std::span<std::byte> values, DType dtype,
                    Reduction reduction, int root = 0) {
@@ -61,24 +29,27 @@ Call ReductionCall(Operation operation, std::span<std::byte> values, DType dtype
           .root = root};
 }
 
-class SocketCommunicator final : public Communicator {
+class PlanningCommunicator final : public SocketCommunicator {
  public:
-  SocketCommunicator(SocketCommunicatorOptions options, wire::UniqueFd wake)
+  PlanningCommunicator(SocketCommunicatorOptions options, wire::UniqueFd wake)
       : costs_(options.costs),
+        all_reduce_(options.all_reduce),
+        order_(options.order),
+        machine_(std::move(options.shared)),
         sockets_(options.rank, std::move(options.sockets), std::move(options.tasks),
                  std::move(wake), options.announce_after),
-        limits_(static_cast<size_t>(sockets_.ranks())) {}
-  ~SocketCommunicator() override { sockets_.Leave(); }
+        limits_(static_cast<size_t>(sockets_.ranks())) {
+    sockets_.set_learn([this](PlanRun& run, int rank) { return machine_.Learn(run, rank); });
+  }
+  ~PlanningCommunicator() override { sockets_.Leave(); }
 
   int rank() const override { return sockets_.rank(); }
   int size() const override { return sockets_.ranks(); }
-  std::string_view transport() const override { return "tcp"; }
-
-  StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) override {
-    RETURN_IF_ERROR(
-        Execute({.operation = Operation::kAllocate, .bytes = static_cast<int64_t>(bytes)}, {}));
-    return std::make_unique<PlainMemory>(bytes);
+  std::string_view transport() const override {
+    return machine_.hosts().HasTwoLevels() ? "shared memory and tcp" : "tcp";
   }
+
+  StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) override;
   Status AllReduce(std::span<std::byte> values, DType dtype, Reduction reduction) override {
     return Execute(ReductionCall(Operation::kAllReduce, values, dtype, reduction), values);
   }
@@ -105,6 +76,7 @@ class SocketCommunicator final : public Communicator {
 
   void Abort(const Status& why) override { sockets_.Abort(why); }
   Waiting CurrentWait() const override { return sockets_.CurrentWait(); }
+  Status CheckPeers() override { return sockets_.CheckPeers(); }
 
  private:
   static Call Move(Operation operation, std::span<std::byte> values, size_t element_bytes) {
@@ -119,6 +91,9 @@ class SocketCommunicator final : public Communicator {
   StatusOr<size_t> TotalOf(size_t most_bytes) const;
 
   const Costs costs_;
+  const std::optional<Algorithm> all_reduce_;
+  const SumOrder order_;
+  MachineMemory machine_;
   SocketOperations sockets_;
   std::map<Call, PlanRun> runs_;
   PlanRun variable_;  // the plan of the last AllGatherVariable
@@ -131,12 +106,18 @@ class SocketCommunicator final : public Communicator {
   std::vector<Limits> limits_;  // by rank
 };
 
-StatusOr<PlanRun*> SocketCommunicator::RunOf(const Call& call) {
+StatusOr<PlanRun*> PlanningCommunicator::RunOf(const Call& call) {
   const auto found = runs_.find(call);
   if (found != runs_.end()) return &found->second;
   RETURN_IF_ERROR(CheckCall(call, size()));
   if (runs_.size() >= kMostPlans) runs_.clear();
-  PlanRun run(MakePlan(call, rank(), size(), costs_));
+  const Hosts& hosts = machine_.hosts();
+  Algorithm algorithm = ChooseAlgorithm(call, size(), costs_, hosts, order_);
+  if (all_reduce_ && call.operation == Operation::kAllReduce) {
+    algorithm = *all_reduce_;
+    RETURN_IF_ERROR(CheckAlgorithm(call, size(), algorithm, hosts));
+  }
+  PlanRun run(MakePlan(call, rank(), size(), costs_, algorithm, hosts));
   const auto scratch = static_cast<size_t>(run.plan().scratch_bytes);
   if (scratch > scratch_->size()) {
     scratch_ = std::make_unique<Buffer>(scratch, Buffer::Contents::kUndefined);
@@ -144,15 +125,33 @@ StatusOr<PlanRun*> SocketCommunicator::RunOf(const Call& call) {
   return &runs_.emplace(call, std::move(run)).first->second;
 }
 
-Status SocketCommunicator::Execute(const Call& call, std::span<std::byte> values) {
+Status PlanningCommunicator::Execute(const Call& call, std::span<std::byte> values) {
   RETURN_IF_ERROR(sockets_.Begin(call));
   auto run = RunOf(call);
   if (!run.ok()) return sockets_.End(run.status());
-  (*run)->Start(values, {scratch_->data(), scratch_->size()});
+  const std::span<std::byte> scratch{scratch_->data(), scratch_->size()};
+  if ((*run)->plan().algorithm == Algorithm::kTwoLevels) {
+    machine_.Start(**run, values, scratch);
+  } else {
+    (*run)->Start(values, scratch);
+  }
   return sockets_.End(sockets_.Drive(**run));
 }
 
-Status SocketCommunicator::CompareLimits() const {
+StatusOr<std::unique_ptr<Communicator::Memory>> PlanningCommunicator::Allocate(size_t bytes) {
+  const Call call{.operation = Operation::kAllocate, .bytes = static_cast<int64_t>(bytes)};
+  RETURN_IF_ERROR(sockets_.Begin(call));
+  auto run = RunOf(call);
+  if (!run.ok()) return sockets_.End(run.status());
+  if (Status status = machine_.Offer(bytes); !status.ok()) return sockets_.End(status);
+  (*run)->Start({}, {scratch_->data(), scratch_->size()});
+  if (Status status = sockets_.Drive(**run); !status.ok()) return sockets_.End(status);
+  StatusOr<std::unique_ptr<Memory>> memory = machine_.Take(bytes);
+  RETURN_IF_ERROR(sockets_.End(memory.status()));
+  return memory;
+}
+
+Status PlanningCommunicator::CompareLimits() const {
   const auto called = [this](int who) {
     return StrCat("rank ", who, " called AllGatherVariable(at most ",
                   limits_[static_cast<size_t>(who)].most_bytes, " bytes)");
@@ -170,7 +169,7 @@ Status SocketCommunicator::CompareLimits() const {
 
 // Returns the sum of the sizes, or ResourceExhausted if it exceeds `most_bytes`. The sum must not
 // overflow, because the sizes come from peers.
-StatusOr<size_t> SocketCommunicator::TotalOf(size_t most_bytes) const {
+StatusOr<size_t> PlanningCommunicator::TotalOf(size_t most_bytes) const {
   RETURN_IF_ERROR(CompareLimits());
   size_t total = 0;
   for (const Limits& limits : limits_) {
@@ -183,9 +182,9 @@ StatusOr<size_t> SocketCommunicator::TotalOf(size_t most_bytes) const {
   return total;
 }
 
-Status SocketCommunicator::AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
-                                             std::vector<std::byte>& all,
-                                             std::vector<size_t>& sizes) {
+Status PlanningCommunicator::AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
+                                               std::vector<std::byte>& all,
+                                               std::vector<size_t>& sizes) {
   limits_[static_cast<size_t>(rank())] = {own.size(), most_bytes};
   const auto words = std::as_writable_bytes(std::span(limits_));
   RETURN_IF_ERROR(Execute(Move(Operation::kAllGatherVariable, words, sizeof(Limits)), words));
@@ -205,7 +204,8 @@ Status SocketCommunicator::AllGatherVariable(std::span<const std::byte> own, siz
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketCommunicatorOptions options) {
+StatusOr<std::unique_ptr<SocketCommunicator>> MakeSocketCommunicator(
+    SocketCommunicatorOptions options) {
   const auto ranks = static_cast<int>(options.sockets.size());
   ENFORCE(options.rank >= 0 && options.rank < ranks, "a rank of the group");
   ENFORCE(options.tasks.empty() || options.tasks.size() == options.sockets.size(),
@@ -214,9 +214,14 @@ StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketCommunicato
     ENFORCE(rank == options.rank || options.sockets[static_cast<size_t>(rank)].valid(),
             "one socket per other rank");
   }
+  const SharedLevel& shared = options.shared;
+  ENFORCE(!shared.hosts.known() || shared.hosts.ranks() == ranks, "the machines of all ranks");
+  ENFORCE(!shared.space ||
+              shared.window->bytes().size() >= 2 * static_cast<size_t>(options.costs.chunk_bytes),
+          "a window of two chunks");
   wire::UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return ErrnoStatus(errno, "eventfd");
-  return std::make_unique<SocketCommunicator>(std::move(options), std::move(wake));
+  return std::make_unique<PlanningCommunicator>(std::move(options), std::move(wake));
 }
 
 }  // namespace tfjob::collectives

@@ -1,10 +1,7 @@
 #include "runtime/collectives/socket/socket_communicator.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,58 +9,17 @@
 #include <functional>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/thread.h"
 #include "runtime/collectives/contract.h"
 #include "runtime/collectives/socket/socket_frame.h"
+#include "runtime/collectives/socket/test_sockets.h"
 #include "runtime/collectives/test_ranks.h"
 
 namespace tfjob::collectives {
 namespace {
-
-using Sockets = std::vector<std::vector<wire::UniqueFd>>;
-
-enum class Kind { kUnix, kTcp };
-
-// Returns two connected TCP sockets of the loopback interface, with the options of data sockets.
-std::pair<wire::UniqueFd, wire::UniqueFd> ConnectTcp() {
-  const wire::UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  socklen_t length = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(bind(listener.get(), generic, length), 0);
-  EXPECT_EQ(listen(listener.get(), 1), 0);
-  EXPECT_EQ(getsockname(listener.get(), generic, &length), 0);
-  wire::UniqueFd caller(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(connect(caller.get(), generic, length), 0);
-  wire::UniqueFd answerer(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  for (const wire::UniqueFd* end : {&caller, &answerer}) {
-    EXPECT_EQ(fcntl(end->get(), F_SETFL, O_NONBLOCK), 0);
-    wire::PrepareSocket(end->get());
-  }
-  return {std::move(caller), std::move(answerer)};
-}
-
-std::pair<wire::UniqueFd, wire::UniqueFd> ConnectUnix() {
-  int ends[2];
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-  return {wire::UniqueFd(ends[0]), wire::UniqueFd(ends[1])};
-}
-
-// sockets[a][b] is connected to sockets[b][a].
-Sockets Connect(size_t ranks, Kind kind = Kind::kUnix) {
-  Sockets sockets(ranks);
-  for (auto& row : sockets) row.resize(ranks);
-  for (size_t a = 0; a < ranks; ++a) {
-    for (size_t b = a + 1; b < ranks; ++b) {
-      std::tie(sockets[a][b], sockets[b][a]) = kind == Kind::kTcp ? ConnectTcp() : ConnectUnix();
-    }
-  }
-  return sockets;
-}
 
 std::unique_ptr<Communicator> Make(int rank, std::vector<wire::UniqueFd> sockets,
                                    const Costs& costs = {}) {
@@ -73,7 +29,8 @@ std::unique_ptr<Communicator> Make(int rank, std::vector<wire::UniqueFd> sockets
   return *std::move(made);
 }
 
-Communicators MakeRanks(size_t ranks, const Costs& costs = {}, Kind kind = Kind::kUnix) {
+Communicators MakeRanks(size_t ranks, const Costs& costs = {},
+                        SocketKind kind = SocketKind::kUnix) {
   Sockets sockets = Connect(ranks, kind);
   Communicators communicators;
   for (size_t rank = 0; rank < ranks; ++rank) {
@@ -107,7 +64,7 @@ TEST(SocketCommunicator, AllOperationsHaveTheBitsOfTheTree) {
 }
 
 TEST(SocketCommunicator, WorksOverTcp) {
-  OnAllRanks(MakeRanks(3, {}, Kind::kTcp), [](Communicator& communicator) {
+  OnAllRanks(MakeRanks(3, {}, SocketKind::kTcp), [](Communicator& communicator) {
     EXPECT_EQ(CheckOperations(communicator, {0, 1, 4097, 200'001}), "");
     EXPECT_EQ(HashesOfSums(communicator), kHashesOfThreeRanks);
   });
@@ -122,6 +79,36 @@ TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
       EXPECT_EQ(HashesOfSums(communicator), kHashesOfThreeRanks);
     });
   }
+}
+
+// Runs AllReduce of a type by a forced algorithm on four ranks. Returns the ranks' results.
+std::vector<Status> ForcedSums(Algorithm algorithm, DType dtype) {
+  Sockets sockets = Connect(4);
+  Communicators communicators;
+  for (size_t rank = 0; rank < 4; ++rank) {
+    communicators.push_back(*MakeSocketCommunicator({.rank = static_cast<int>(rank),
+                                                     .sockets = std::move(sockets[rank]),
+                                                     .all_reduce = algorithm}));
+  }
+  std::vector<Status> results(4);
+  OnAllRanks(communicators, [&](Communicator& communicator) {
+    std::vector<float> values(1000, 1.F);
+    results[static_cast<size_t>(communicator.rank())] =
+        communicator.AllReduce(Bytes(values), dtype, Reduction::kSum);
+  });
+  return results;
+}
+
+TEST(SocketCommunicator, RefusesAForcedAlgorithmThatRoundsTooOften) {
+  for (const Algorithm algorithm : {Algorithm::kDoubling, Algorithm::kHalving}) {
+    EXPECT_EQ(ForcedSums(algorithm, DType::kFloat32), std::vector<Status>(4));
+    EXPECT_EQ(ForcedSums(algorithm, DType::kBFloat16),
+              std::vector<Status>(
+                  4, InvalidArgument("AllReduce of bfloat16 by ", Name(algorithm),
+                                     " on 4 ranks: this algorithm would round partial results; "
+                                     "use exchange or direct")));
+  }
+  EXPECT_EQ(ForcedSums(Algorithm::kDirect, DType::kFloat16), std::vector<Status>(4));
 }
 
 TEST(SocketCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
@@ -169,6 +156,54 @@ TEST(SocketCommunicator, ARankThatLeavesEndsTheWaitsOfThoseThatNeedIt) {
   thread.Join();
 }
 
+// Calls CheckPeers until it returns an error, for at most 20 s.
+Status AwaitNews(SocketCommunicator& communicator) {
+  const Duration deadline = RealClock().Monotonic() + 20s;
+  Status news;
+  while (news.ok() && RealClock().Monotonic() < deadline) news = communicator.CheckPeers();
+  return news;
+}
+
+TEST(SocketCommunicator, PeersCanBeCheckedBetweenOperations) {
+  Communicators communicators = MakeRanks(2);
+  auto& first = static_cast<SocketCommunicator&>(*communicators[0]);
+  Thread thread("rank", [&] { EXPECT_EQ(communicators[1]->Barrier(), OkStatus()); });
+  // CheckPeers does not report frames of the next operation or announcements as news, and does not
+  // lose them.
+  while (communicators[1]->CurrentWait().on != 0) std::this_thread::yield();
+  const Duration announced = RealClock().Monotonic() + 50ms;
+  while (RealClock().Monotonic() < announced) EXPECT_EQ(first.CheckPeers(), OkStatus());
+  EXPECT_EQ(first.Barrier(), OkStatus());
+  thread.Join();
+  communicators[1]->Abort(Unavailable("worker 7 is lost"));
+  EXPECT_EQ(AwaitNews(first), Unavailable("worker 7 is lost"));
+}
+
+TEST(SocketCommunicator, ARankThatHasLeftIsNoNewsButALostRankIs) {
+  Communicators communicators = MakeRanks(2);
+  auto& first = static_cast<SocketCommunicator&>(*communicators[0]);
+  communicators[1].reset();
+  EXPECT_EQ(first.CheckPeers(), OkStatus());
+  EXPECT_EQ(first.Barrier(), Cancelled("rank 1 has left the group"));
+  Sockets sockets = Connect(2);
+  const auto survivor = Make(0, std::move(sockets[0]));
+  sockets[1].clear();
+  EXPECT_EQ(static_cast<SocketCommunicator&>(*survivor).CheckPeers(),
+            Unavailable("rank 1 closed its connection after operation 0, Barrier"));
+}
+
+// An abort by another thread reaches the other ranks, even if it comes during a check.
+TEST(SocketCommunicator, AnAbortDuringChecksReachesTheOtherRanks) {
+  for (int i = 0; i < 20; ++i) {
+    Communicators communicators = MakeRanks(2);
+    auto& first = static_cast<SocketCommunicator&>(*communicators[0]);
+    Thread watcher("watcher", [&] { first.Abort(DeadlineExceeded("too late")); });
+    EXPECT_EQ(AwaitNews(first), DeadlineExceeded("too late"));
+    watcher.Join();
+    EXPECT_EQ(communicators[1]->Barrier(), DeadlineExceeded("too late"));
+  }
+}
+
 TEST(SocketCommunicator, WhatARankSentBeforeItLeftStillArrives) {
   Communicators communicators = MakeRanks(3);
   std::vector<float> values(1000, 1.f);
@@ -183,7 +218,7 @@ TEST(SocketCommunicator, WhatARankSentBeforeItLeftStillArrives) {
 
 // The rank that notices the death first names the dead rank. If that rank is sending a frame at the
 // time, it cannot send the reason, so the third rank may see only that the connection was closed.
-void ExpectThatADeadRankIsNamed(Kind kind) {
+void ExpectThatADeadRankIsNamed(SocketKind kind) {
   for (const size_t count : {size_t{10}, size_t{2'000'000}}) {
     Sockets sockets = Connect(3, kind);
     Communicators communicators;
@@ -211,8 +246,8 @@ void ExpectThatADeadRankIsNamed(Kind kind) {
 }
 
 TEST(SocketCommunicator, ADeadRankIsNamedAtOnce) {
-  ExpectThatADeadRankIsNamed(Kind::kUnix);
-  ExpectThatADeadRankIsNamed(Kind::kTcp);
+  ExpectThatADeadRankIsNamed(SocketKind::kUnix);
+  ExpectThatADeadRankIsNamed(SocketKind::kTcp);
 }
 
 // Reads a frame without a payload.

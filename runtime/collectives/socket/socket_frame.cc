@@ -1,5 +1,6 @@
 #include "runtime/collectives/socket/socket_frame.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/collectives/reduction.h"
@@ -33,7 +34,7 @@ Status CheckValues(const FrameHeader& header) {
     return DataLoss("a frame of the unknown operation ", operation);
   }
   if (!DTypeFromTensorFlow(static_cast<int>(header.call.dtype)) ||
-      header.call.reduction > Reduction::kMaximum) {
+      header.call.reduction > Reduction::kMean) {
     return DataLoss("a frame with an unknown type or reduction");
   }
   if (header.call.bytes < 0 || header.call.element_bytes < 0 || header.call.root < 0 ||
@@ -41,7 +42,7 @@ Status CheckValues(const FrameHeader& header) {
     return DataLoss("a frame with a negative size");
   }
   const bool reason = header.kind == FrameKind::kAbort || header.kind == FrameKind::kLeave;
-  const int64_t most = reason ? kMostReasonBytes : header.call.bytes;
+  const int64_t most = reason ? kMostReasonBytes : std::max(header.call.bytes, kPlaceBytes);
   if (header.length > most || (header.kind == FrameKind::kCall && header.length > 0)) {
     return DataLoss("a frame of ", header.length, " bytes, of which at most ", most,
                     " are possible");

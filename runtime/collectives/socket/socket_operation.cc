@@ -91,6 +91,54 @@ void SocketOperations::Part(FrameKind kind) {
   }
 }
 
+// Counts as busy, so that another thread that aborts leaves the links to this thread.
+Status SocketOperations::CheckPeers() {
+  {
+    MutexLock lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    busy_ = true;
+  }
+  const Status checked = ReadNotices();
+  MutexLock lock(mutex_);
+  busy_ = false;
+  if (failure_.ok()) return checked;
+  Part(FrameKind::kAbort);
+  return failure_;
+}
+
+// Reads frames until one of them belongs to the next operation.
+Status SocketOperations::ReadNotices() {
+  PreparePoll();
+  RETURN_IF_ERROR(Poll(0));
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (peers_[static_cast<size_t>(rank)].link) RETURN_IF_ERROR(CheckPeer(rank));
+  }
+  return OkStatus();
+}
+
+Status SocketOperations::CheckPeer(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  SocketLink& link = *peer.link;
+  bool moved = true;
+  while (moved && !(link.header() && link.header()->kind == FrameKind::kData)) {
+    if (!link.header()) {
+      auto received = link.Receive();
+      if (!received.ok()) return Annotate(received.status(), NameOf(rank));
+      moved = *received;
+      if (link.header()) peer.heard = std::max(peer.heard, link.header()->operation);
+    } else if (link.header()->kind == FrameKind::kCall) {
+      RETURN_IF_ERROR(TakeAnnouncement(rank, *link.header()));
+      link.Next();
+    } else {
+      ASSIGN_OR_RETURN(moved, ReceiveReason(rank));
+    }
+  }
+  const bool gone = link.ended() && !link.header() && peer.left.ok();
+  if (!gone) return OkStatus();
+  return Unavailable(NameOf(rank), " closed its connection after operation ", operation_, ", ",
+                     ToString(call_));
+}
+
 Waiting SocketOperations::CurrentWait() const {
   MutexLock lock(mutex_);
   return waiting_;
@@ -151,8 +199,9 @@ Status SocketOperations::LastWords(int rank) {
     const bool says_why =
         header && (header->kind == FrameKind::kAbort || header->kind == FrameKind::kLeave);
     if (header && !says_why) link.Skip();
-    ASSIGN_OR_RETURN(const bool moved, says_why ? ReceiveReason(rank) : link.Receive());
-    if (!moved || link.ended()) break;
+    const auto moved = says_why ? ReceiveReason(rank) : link.Receive();
+    if (!moved.ok()) return says_why ? moved.status() : Annotate(moved.status(), NameOf(rank));
+    if (!*moved || link.ended()) break;
   }
   return Lost(rank);
 }
@@ -218,6 +267,9 @@ StatusOr<bool> SocketOperations::ReceiveData(int rank) {
   peers_[static_cast<size_t>(rank)].moved |= *moved;
   if (!link.received()) return *moved;
   link.Next();
+  if (run_->NextReceive(rank).step->range.memory == PlanMemory::kPlace) {
+    RETURN_IF_ERROR(learn_(*run_, rank));
+  }
   run_->ReceiveDone(rank);
   return true;
 }
@@ -277,7 +329,7 @@ Status SocketOperations::CheckTransfer(int rank, const FrameHeader& header,
 
 Status SocketOperations::TakeAnnouncement(int rank, const FrameHeader& header) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  // Reject repeated announcements, with which a peer could keep this rank busy.
+  // Reject repeated announcements: a peer could use them to keep this rank busy.
   if (header.operation <= peer.announced) {
     return DataLoss(NameOf(rank), " announced operation ", header.operation, " again");
   }
@@ -327,13 +379,17 @@ Status SocketOperations::Wait() {
   PreparePoll();
   const Duration now = RealClock().Monotonic();
   NoteWait(RankToWaitFor(), now);
-  const int ready = poll(polled_.data(), polled_.size(), PollTimeoutMs(now));
-  {
-    MutexLock lock(mutex_);
-    waiting_.on = -1;
-  }
+  const Status polled = Poll(PollTimeoutMs(now));
+  MutexLock lock(mutex_);
+  waiting_.on = -1;
+  return polled;
+}
+
+// Waits until a socket is ready. Announces the call if the wait has taken too long.
+Status SocketOperations::Poll(int timeout_ms) {
+  const int ready = poll(polled_.data(), polled_.size(), timeout_ms);
   if (ready < 0 && errno != EINTR) return ErrnoStatus(errno, "poll");
-  if (ready == 0) Announce();
+  if (ready == 0 && timeout_ms != 0) Announce();
   for (int rank = 0; rank < ranks() && ready > 0; ++rank) {
     const short events = polled_[static_cast<size_t>(rank)].revents;
     if (events == 0) continue;

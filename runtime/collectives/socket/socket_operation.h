@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,11 @@ class SocketOperations {
   SocketOperations(int rank, std::vector<wire::UniqueFd> sockets, std::vector<std::string> tasks,
                    wire::UniqueFd wake, Duration announce_after);
 
+  // Called with the plan in progress and a neighbour's rank when the place of the neighbour's span
+  // has arrived. An error ends the operation.
+  using Learn = std::function<Status(PlanRun&, int rank)>;
+  void set_learn(Learn learn) { learn_ = std::move(learn); }
+
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peers_.size()); }
 
@@ -36,6 +42,8 @@ class SocketOperations {
   // An error is sent to the other ranks.
   Status End(const Status& status);
 
+  // See SocketCommunicator.
+  Status CheckPeers();
   // See Communicator.
   void Abort(const Status& why);
   Waiting CurrentWait() const;
@@ -81,6 +89,9 @@ class SocketOperations {
                   const Call& own) const;
   Status Lost(int rank) const;
   Status Wait();
+  Status Poll(int timeout_ms);
+  Status ReadNotices();
+  Status CheckPeer(int rank);
   void NoteWait(int rank, Duration now);
   void PreparePoll();
   int RankToWaitFor() const;
@@ -94,6 +105,7 @@ class SocketOperations {
   const std::vector<std::string> tasks_;
   const wire::UniqueFd wake_;
   const Duration announce_after_;
+  Learn learn_;
   std::atomic<bool> aborted_{false};
 
   // The members up to mutex_ are used by the operation's thread. Another thread may use them only

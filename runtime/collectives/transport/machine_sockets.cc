@@ -92,22 +92,27 @@ class ProofReader {
 
 class Meeting {
  public:
-  Meeting(RankRounds& rounds, Duration patience)
+  Meeting(RankRounds& rounds, Duration patience, const MayShare& may_share)
       : rounds_(rounds),
         patience_(patience),
+        may_share_(may_share),
         given_(static_cast<size_t>(rounds.ranks())),
         sockets_(given_.size()) {}
 
   StatusOr<MachineSockets> Run() {
     ASSIGN_OR_RETURN(auto verdict, rounds_.Agree(Listen(), patience_));
-    if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
+    if (!verdict.status.ok()) return Failed(verdict.status);
     ASSIGN_OR_RETURN(taken_, rounds_.Exchange(given_, patience_));
     ASSIGN_OR_RETURN(verdict, rounds_.Agree(DialHigherRanks(), patience_));
-    if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
+    if (!verdict.status.ok()) return Failed(verdict.status);
+    ASSIGN_OR_RETURN(const Status same, FindMachines());
     // Wait for twice as long, because another rank may use up its patience in Prove.
-    ASSIGN_OR_RETURN(verdict, rounds_.Agree(Prove(), 2 * patience_));
-    if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
-    return MachineSockets{.apart = OkStatus(), .sockets = std::move(sockets_)};
+    ASSIGN_OR_RETURN(verdict, rounds_.Agree(same.ok() ? Prove() : same, 2 * patience_));
+    if (!verdict.status.ok()) return Failed(verdict.status);
+    return MachineSockets{.failed = OkStatus(),
+                          .hosts = std::move(hosts_),
+                          .apart = std::move(apart_),
+                          .sockets = std::move(sockets_)};
   }
 
  private:
@@ -115,6 +120,10 @@ class Meeting {
     wire::UniqueFd socket;
     ProofReader reader;
   };
+
+  static MachineSockets Failed(const Status& why) {
+    return {.failed = why, .hosts = {}, .apart = why, .sockets = {}};
+  }
 
   int rank() const { return rounds_.rank(); }
   wire::UniqueFd& SocketOf(int rank) { return sockets_[static_cast<size_t>(rank)]; }
@@ -138,13 +147,67 @@ class Meeting {
   // The connections wait in the queues of the higher ranks, so this does not block.
   Status DialHigherRanks() {
     for (int other = rank() + 1; other < rounds_.ranks(); ++other) {
-      const MachineOffer& offer = taken_[static_cast<size_t>(other)];
-      auto dialled = DialOnMachine(offer.name);
-      if (!dialled.ok()) return Annotate(dialled.status(), StrCat("dialling rank ", other));
-      SocketOf(other) = *std::move(dialled);
-      RETURN_IF_ERROR(SendProof(other));
+      Reach& reach = row_.reached[static_cast<size_t>(other)];
+      reach = Reach::kOtherNamespace;
+      if (may_share_ && !may_share_(rank(), other)) continue;
+      auto dialled = DialOnMachine(taken_[static_cast<size_t>(other)].name);
+      if (dialled.ok()) {
+        reach = Reach::kReached;
+        SocketOf(other) = *std::move(dialled);
+        RETURN_IF_ERROR(SendProof(other));
+      } else if (absl::IsPermissionDenied(dialled.status())) {
+        reach = Reach::kOtherUser;
+      } else if (!absl::IsFailedPrecondition(dialled.status())) {
+        return Annotate(dialled.status(), StrCat("dialling rank ", other));
+      }
     }
     return OkStatus();
+  }
+
+  // Sets hosts_ and apart_, and closes the connections to ranks of other machines. Returns an error
+  // if the ranks have not found the same machines, which happens only if one of them lies.
+  StatusOr<Status> FindMachines() {
+    const std::vector<MachineRow> own(static_cast<size_t>(rounds_.ranks()), row_);
+    ASSIGN_OR_RETURN(const std::vector<MachineRow> rows, rounds_.Exchange(own, patience_));
+    std::vector<std::vector<Reach>> reached;
+    for (const MachineRow& row : rows) {
+      reached.emplace_back(row.reached.begin(), row.reached.begin() + rounds_.ranks());
+    }
+    hosts_ = MachinesOf(reached);
+    apart_ = WhyApart(reached);
+    for (int other = 0; other < rounds_.ranks(); ++other) {
+      if (!IsNeighbour(other)) SocketOf(other).Close();
+    }
+    MachineList list;
+    for (int other = 0; other < rounds_.ranks(); ++other) {
+      list.machine_of[static_cast<size_t>(other)] = static_cast<uint16_t>(hosts_.MachineOf(other));
+    }
+    const std::vector<MachineList> lists(static_cast<size_t>(rounds_.ranks()), list);
+    ASSIGN_OR_RETURN(const std::vector<MachineList> all, rounds_.Exchange(lists, patience_));
+    for (int other = 0; other < rounds_.ranks(); ++other) {
+      if (all[static_cast<size_t>(other)] == list) continue;
+      return Internal("rank ", other, " has found other machines of the ranks");
+    }
+    return OkStatus();
+  }
+
+  // Returns why the first pair of ranks on different machines cannot share memory.
+  static Status WhyApart(const std::vector<std::vector<Reach>>& reached) {
+    for (size_t rank = 0; rank < reached.size(); ++rank) {
+      for (size_t other = rank + 1; other < reached.size(); ++other) {
+        const std::string pair = StrCat("rank ", rank, ": dialling rank ", other, ": ");
+        if (reached[rank][other] == Reach::kReached) continue;
+        if (reached[rank][other] == Reach::kOtherUser) {
+          return PermissionDenied(pair, "its unix socket belongs to another user");
+        }
+        return FailedPrecondition(pair, "its unix socket is not in this network namespace");
+      }
+    }
+    return OkStatus();
+  }
+
+  bool IsNeighbour(int other) const {
+    return other != rank() && hosts_.MachineOf(other) == hosts_.MachineOf(rank());
   }
 
   Status SendProof(int other) {
@@ -166,6 +229,7 @@ class Meeting {
     const Duration deadline = RealClock().Monotonic() + patience_;
     RETURN_IF_ERROR(AwaitLowerRanks(deadline));
     for (int other = rank() + 1; other < rounds_.ranks(); ++other) {
+      if (!IsNeighbour(other)) continue;
       RETURN_IF_ERROR(Annotate(AwaitAnswer(other, deadline), StrCat("the answer of rank ", other)));
     }
     return OkStatus();
@@ -186,10 +250,9 @@ class Meeting {
 
   Status AwaitLowerRanks(Duration deadline) {
     const auto missing = [this] {
-      const auto end = sockets_.begin() + rank();
-      return std::ranges::find_if(sockets_.begin(), end,
-                                  [](const wire::UniqueFd& fd) { return !fd.valid(); }) -
-             sockets_.begin();
+      int other = 0;
+      while (other < rank() && (!IsNeighbour(other) || SocketOf(other).valid())) ++other;
+      return other;
     };
     while (missing() < rank()) {
       RETURN_IF_ERROR(Ask(rounds_.interrupt()));
@@ -250,7 +313,7 @@ class Meeting {
     const MachineProof proof = stranger.reader.proof();
     if (proof.rank >= static_cast<uint32_t>(rank())) return false;
     const auto other = static_cast<int>(proof.rank);
-    if (!IsProof(proof, other) || SocketOf(other).valid()) return false;
+    if (!IsNeighbour(other) || !IsProof(proof, other) || SocketOf(other).valid()) return false;
     SocketOf(other) = std::move(stranger.socket);
     // Ignore errors: if the rank is gone, the verdict from Agree shows this.
     (void)SendProof(other);
@@ -259,8 +322,12 @@ class Meeting {
 
   RankRounds& rounds_;
   const Duration patience_;
+  const MayShare& may_share_;
   std::vector<MachineOffer> given_, taken_;  // by rank
   std::vector<wire::UniqueFd> sockets_;      // by rank
+  MachineRow row_;
+  Hosts hosts_;
+  Status apart_;
   wire::UniqueFd listener_;
   std::list<Stranger> strangers_;
 };
@@ -278,8 +345,25 @@ StatusOr<wire::UniqueFd> DialOnMachine(const MachineNumber& name) {
   return fd;
 }
 
-StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience) {
-  return Meeting(rounds, patience).Run();
+Hosts MachinesOf(const std::vector<std::vector<Reach>>& reached) {
+  std::vector<int> machine_of;
+  for (size_t rank = 0; rank < reached.size(); ++rank) {
+    int machine = 0;
+    const auto reaches_all = [&] {
+      for (size_t other = 0; other < rank; ++other) {
+        if (machine_of[other] == machine && reached[other][rank] != Reach::kReached) return false;
+      }
+      return true;
+    };
+    while (!reaches_all()) ++machine;
+    machine_of.push_back(machine);
+  }
+  return Hosts(machine_of);
+}
+
+StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience,
+                                          const MayShare& may_share) {
+  return Meeting(rounds, patience, may_share).Run();
 }
 
 }  // namespace tfjob::collectives

@@ -43,7 +43,8 @@ Sockets ConnectRanks(size_t ranks) {
 using Made = StatusOr<std::unique_ptr<Communicator>>;
 
 // Creates the communicators of all ranks, each on its own thread.
-std::vector<Made> MakeAll(size_t ranks, TransportChoice transport) {
+std::vector<Made> MakeAll(size_t ranks, TransportChoice transport,
+                          SumOrder order = SumOrder::kTree) {
   Sockets sockets = ConnectRanks(ranks);
   std::vector<Made> made(ranks);
   std::vector<Thread> threads;
@@ -51,7 +52,8 @@ std::vector<Made> MakeAll(size_t ranks, TransportChoice transport) {
     threads.emplace_back("rank", [&, rank] {
       made[rank] = MakeTaskCommunicator({.rank = static_cast<int>(rank),
                                          .sockets = std::move(sockets[rank]),
-                                         .transport = transport});
+                                         .transport = transport,
+                                         .order = order});
     });
   }
   for (Thread& thread : threads) thread.Join();
@@ -79,6 +81,34 @@ TEST(TaskCommunicator, RanksOfOneMachineShareMemory) {
 
 TEST(TaskCommunicator, TcpCanBeForced) {
   ExpectToWorkOver("tcp", MakeAll(3, TransportChoice::kTcp));
+}
+
+TEST(TaskCommunicator, ARingUsesSockets) {
+  for (const TransportChoice transport : {TransportChoice::kAuto, TransportChoice::kTcp}) {
+    Communicators communicators;
+    for (Made& one : MakeAll(3, transport, SumOrder::kRing)) {
+      ASSERT_TRUE(one.ok()) << one.status();
+      EXPECT_EQ((*one)->transport(), "tcp");
+      communicators.push_back(*std::move(one));
+    }
+    std::vector<std::vector<float>> sums(3);
+    OnAllRanks(communicators, [&](Communicator& communicator) {
+      const auto rank = static_cast<size_t>(communicator.rank());
+      // The first value is (1e8 + −1e8) + 1 in the order of the ring, (1 + 1e8) + −1e8 in the tree.
+      constexpr float kFirst[] = {1.F, 1e8F, -1e8F};
+      sums[rank] = {kFirst[rank], 1.F, 2.F};
+      EXPECT_EQ(communicator.AllReduce(Bytes(sums[rank]), DType::kFloat32, Reduction::kSum),
+                OkStatus());
+    });
+    for (const std::vector<float>& sum : sums) {
+      EXPECT_EQ(sum, (std::vector<float>{1.F, 3.F, 6.F}));
+    }
+  }
+  for (const Made& one : MakeAll(2, TransportChoice::kSharedMemory, SumOrder::kRing)) {
+    EXPECT_EQ(one.status(),
+              InvalidArgument("the tasks cannot add around a ring through shared memory, where the "
+                              "order is that of the tree: use tcp"));
+  }
 }
 
 TEST(TaskCommunicator, ASingleRankNeedsNoTransport) {
@@ -122,7 +152,7 @@ std::function<std::string(size_t rank, Sockets&)> MakeAndSum(TransportChoice tra
                                       .sockets = std::move(sockets[rank]),
                                       .transport = transport});
     if (!made.ok()) return made.status().ToString();
-    std::vector<float> values(1000, 1.f);
+    std::vector<float> values(300'000, 1.f);  // enough for two levels
     const Status status = (*made)->AllReduce(Bytes(values), DType::kFloat32, Reduction::kSum);
     if (!status.ok()) return status.ToString();
     return StrCat((*made)->transport(), " ", values[999]);
@@ -130,9 +160,16 @@ std::function<std::string(size_t rank, Sockets&)> MakeAndSum(TransportChoice tra
 }
 
 TEST(TaskCommunicator, RanksInOtherNetworkNamespacesUseTcp) {
+  const auto reports = InTwoNamespaces(2, MakeAndSum(TransportChoice::kAuto));
+  if (reports.back() == "no namespace") GTEST_SKIP() << "this system allows no namespaces";
+  EXPECT_EQ(reports, std::vector<std::string>(2, "tcp 2"));
+}
+
+// The ranks 0 and 1 share memory, and rank 2 knows this.
+TEST(TaskCommunicator, RanksInOneNetworkNamespaceShareMemoryNextToOthers) {
   const auto reports = InTwoNamespaces(3, MakeAndSum(TransportChoice::kAuto));
   if (reports.back() == "no namespace") GTEST_SKIP() << "this system allows no namespaces";
-  EXPECT_EQ(reports, std::vector<std::string>(3, "tcp 3"));
+  EXPECT_EQ(reports, std::vector<std::string>(3, "shared memory and tcp 3"));
 }
 
 TEST(TaskCommunicator, SharedMemoryThatIsForcedFailsOnAllRanksAlike) {
@@ -171,6 +208,10 @@ class Victim {
     const auto offers = rounds_.Exchange(std::vector<MachineOffer>(2, own), 10s);
     EXPECT_TRUE(offers.ok()) << offers.status();
     EXPECT_TRUE(Agree(OkStatus()).ok());
+    MachineRow row;
+    row.reached[1] = Reach::kReached;
+    EXPECT_TRUE(rounds_.Exchange(std::vector<MachineRow>(2, row), 10s).ok());
+    EXPECT_TRUE(rounds_.Exchange(std::vector<MachineList>(2), 10s).ok());
     return (*offers)[1];
   }
   Status Agree(const Status& own) {
