@@ -68,8 +68,8 @@ class AugmentedReader : public data::RowReader {
   }
 
  private:
-  // Returns the tensors into which the source reads: separate tensors for the original values of
-  // the columns to change, and the tensors of the batch for all other columns.
+  // Returns the tensors that the source reads into: separate tensors for the original values of the
+  // columns to change, and the tensors of the batch for all other columns.
   std::span<NamedTensor> Staged(int64_t rows, std::span<const NamedTensor> tensors) {
     if (rows > most_rows_) {
       most_rows_ = rows;
@@ -137,6 +137,7 @@ class Augmented : public data::Source {
   int64_t size() const override { return source_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return false; }
+  std::vector<int64_t> file_starts() const override { return source_->file_starts(); }
   int64_t rows_in_memory() const override { return source_->rows_in_memory(); }
   bool random_access() const override { return source_->random_access(); }
   std::string Describe() const override {
@@ -202,8 +203,8 @@ std::optional<Shape> ShapeAfter(const model::Model& layers, const Shape& in) {
   return out.ok() && !out->empty() ? std::optional((*out)[0].shape) : std::nullopt;
 }
 
-// Returns the shape in which examples of the field are passed to the layers. As for models, a last
-// axis of length 1 may be missing from the data.
+// Returns the shape of the field's examples when they are passed to the layers. As for models, a
+// last axis of length 1 may be missing from the data.
 Shape ShapeBefore(const model::Model& layers, const Shape& field) {
   const std::optional<model::TensorType> stated = model::StatedInputs(layers)[0];
   if (stated) return model::TakenAs(stated->shape, field);
@@ -220,7 +221,7 @@ Status CheckLayers(const model::Model& layers, const Shape& in) {
     return InvalidArgument("expected layers that return one float32 value, got ", out.size(),
                            out.size() == 1 ? StrCat(" of type ", Name(out[0].dtype)) : " values");
   }
-  // Reject layers with variables, which would have to be trained and saved with the model.
+  // Reject layers with variables: these would have to be trained and saved with the model.
   ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> variables,
                    model::Variables(layers, features));
   if (variables.empty()) return OkStatus();

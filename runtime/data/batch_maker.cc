@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/philox.h"
 
 namespace tfjob::data {
 namespace {
@@ -36,11 +37,31 @@ StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
   std::unique_ptr<Maker> maker(new Maker(std::move(source), options));
   RETURN_IF_ERROR(maker->Check());
   ASSIGN_OR_RETURN(maker->reader_, maker->source_->Open(options.columns));
-  if (maker->bucketed_ != nullptr) return maker;
-  maker->order_ =
-      std::make_unique<Order>(OrderOf(*maker->source_, options), options.seed,
-                              maker->source_->size(), std::max<int64_t>(options.shuffle_buffer, 1));
+  maker->MakeOrder();
   return maker;
+}
+
+void Pipeline::Maker::MakeOrder() {
+  if (bucketed_ != nullptr) return;
+  order_kind_ = OrderOf(*source_, options_);
+  const int64_t window = std::max<int64_t>(options_.shuffle_buffer, 1);
+  if (options_.sharding == Sharding::kFile) {
+    file_order_ = std::make_unique<FileOrder>(
+        source_->file_starts(), source_->size(),
+        FileOrderOptions{.kind = order_kind_,
+                         .seed = options_.seed,
+                         .window = window,
+                         .groups = file_groups(),
+                         .batch = together() ? options_.global_batch : file_groups()});
+  } else {
+    order_ = std::make_unique<Order>(order_kind_, seed(), source_->size(), window);
+  }
+}
+
+// The first worker has the order that a single worker would have.
+uint64_t Pipeline::Maker::seed() const {
+  return own() && worker_ > 0 ? PhiloxKey(options_.seed, StrCat("replica ", worker_))
+                              : options_.seed;
 }
 
 Pipeline::Maker::Maker(std::shared_ptr<const Source> source, const PipelineOptions& options)
@@ -53,13 +74,20 @@ Pipeline::Maker::Maker(std::shared_ptr<const Source> source, const PipelineOptio
           "sizes are checked where they are read");
   ENFORCE(options.worker >= 0 && options.worker < options.workers,
           "a worker is one of the workers");
-  rows_ = together() ? source_->size()
-                     : (source_->size() - options.worker + options.workers - 1) / options.workers;
-  step_ = together() ? options.global_batch : options.batch_size;
-  remainder_ = options.drop_remainder ? 0 : rows_ % step_;
-  batches_ = rows_ / step_ + (remainder_ > 0 ? 1 : 0);
+  SetRows();
   if (source_->buckets() != nullptr) SetBucketShapes();
   SetShapes();
+}
+
+void Pipeline::Maker::SetRows() {
+  rows_ = together() || own()
+              ? source_->size()
+              : (source_->size() - options_.worker + options_.workers - 1) / options_.workers;
+  step_ = together() ? options_.global_batch : options_.batch_size;
+  if (together() && own())
+    step_ = std::max<int64_t>(1, PartOf(options_.global_batch, worker_, workers_).size);
+  remainder_ = options_.drop_remainder ? 0 : rows_ % step_;
+  batches_ = rows_ / step_ + (remainder_ > 0 ? 1 : 0);
 }
 
 // Groups the examples into batches, each from a single bucket, and counts this worker's batches.
@@ -71,9 +99,9 @@ void Pipeline::Maker::SetBucketShapes() {
       buckets, options_.bucket_batches,
       BucketBatchOptions{.shuffle = options_.shuffle,
                          .drop_remainder = options_.drop_remainder,
-                         .seed = options_.seed,
+                         .seed = seed(),
                          .most_listed = std::max(options_.most_listed, source_->rows_in_memory())});
-  batches_ = together()
+  batches_ = together() || own()
                  ? bucketed_->size()
                  : (bucketed_->size() - options_.worker + options_.workers - 1) / options_.workers;
 }
@@ -92,7 +120,7 @@ void Pipeline::Maker::SetShapes() {
     }
   }
   for (BatchShape& shape : shapes_)
-    shape.part = together() ? PartOf(shape.rows, worker_, workers_) : Part{0, shape.rows};
+    shape.part = together() && !own() ? PartOf(shape.rows, worker_, workers_) : Part{0, shape.rows};
   if (bucketed_ != nullptr) Stage();
 }
 
@@ -100,7 +128,31 @@ void Pipeline::Maker::TakePart(int64_t worker, int64_t workers) {
   ENFORCE(together() && worker >= 0 && worker < workers, "a part of global batches");
   worker_ = worker;
   workers_ = workers;
+  if (own()) {
+    SetRows();
+    MakeOrder();
+  }
   SetShapes();
+}
+
+Status Pipeline::Maker::CheckFiles() const {
+  const std::string& file = source_->fields().back().file;
+  const std::vector<int64_t> starts = source_->file_starts();
+  if (starts.empty()) {
+    return InvalidArgument(file, ": the order of these examples is not that of whole files, so ",
+                           "tasks cannot share them by file; set data.shard: data");
+  }
+  int64_t files = starts.back() < source_->size() ? 1 : 0;
+  for (size_t i = 1; i < starts.size(); ++i) files += starts[i - 1] < starts[i] ? 1 : 0;
+  if (files < file_groups()) {
+    return InvalidArgument(file, ": ", files, files == 1 ? " file" : " files", " with examples ",
+                           files == 1 ? "is" : "are", " not enough for ", file_groups(),
+                           " tasks that read whole files; write the examples to more files, or ",
+                           "set data.shard: data");
+  }
+  if (!together() || options_.global_batch >= file_groups()) return OkStatus();
+  return InvalidArgument(file, ": batches of ", options_.global_batch,
+                         " examples are not enough for ", file_groups(), " tasks");
 }
 
 Status Pipeline::Maker::CheckBuckets() const {
@@ -124,6 +176,7 @@ Status Pipeline::Maker::Check() const {
                            " would have none");
   }
   if (bucketed_ != nullptr) RETURN_IF_ERROR(CheckBuckets());
+  if (options_.sharding == Sharding::kFile) RETURN_IF_ERROR(CheckFiles());
   if (batches_ == 0) {
     return InvalidArgument(file, ": the ", rows_, " rows",
                            together() ? std::string() : StrCat(" of worker ", options_.worker),
@@ -207,7 +260,7 @@ Pipeline::Maker::Draw Pipeline::Maker::DrawOf(int64_t batch) {
     return {.shape = rest ? size_t{1} : 0, .begin = batch * step_};
   }
   const BucketBatches::Planned& planned =
-      bucketed_->At(together() ? batch : options_.worker + batch * options_.workers);
+      bucketed_->At(together() || own() ? batch : options_.worker + batch * options_.workers);
   const bool full = planned.rows == options_.bucket_batches[planned.bucket];
   return {.shape = 2 * planned.bucket + (full ? 0 : 1),
           .bucket = planned.bucket,
@@ -219,6 +272,7 @@ StatusOr<bool> Pipeline::Maker::Fill(BatchSlot& slot) {
   reader_->BeginEpoch(next_.epoch);
   if (bucketed_ != nullptr) bucketed_->Begin(next_.epoch);
   if (order_ != nullptr) order_->Begin(next_.epoch);
+  if (file_order_ != nullptr) file_order_->Begin(next_.epoch);
   const Draw draw = DrawOf(next_.batch);
   const Part& part = shapes_[draw.shape].part;
   slot.filled = &slot.batches[draw.shape];
@@ -250,7 +304,8 @@ Status Pipeline::Maker::Read(size_t shape, Batch& batch) {
 }
 
 int64_t Pipeline::Maker::Row(int64_t index) const {
-  return order_->At(together() ? index : options_.worker + index * options_.workers);
+  const int64_t place = together() || own() ? index : options_.worker + index * options_.workers;
+  return file_order_ != nullptr ? file_order_->At(place) : order_->At(place);
 }
 
 }  // namespace tfjob::data

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/data/bucket_batches.h"
+#include "runtime/data/file_order.h"
 #include "runtime/data/order.h"
 #include "runtime/data/pipeline.h"
 
@@ -63,6 +64,9 @@ class Pipeline::Maker {
   };
 
   Status Check() const;
+  Status CheckFiles() const;
+  void MakeOrder();
+  void SetRows();
   void SetShapes();
   void SetBucketShapes();
   Status CheckBuckets() const;
@@ -73,7 +77,14 @@ class Pipeline::Maker {
   Draw DrawOf(int64_t batch);
   Status Read(size_t shape, Batch& batch);
   std::string BucketText() const;
+  std::string ShareText() const;
   bool together() const { return options_.global_batch > 0; }
+  // Returns whether this worker reads all examples, independently of the other workers.
+  bool own() const { return options_.sharding == Sharding::kOff; }
+  uint64_t seed() const;
+  int64_t file_groups() const {
+    return options_.file_groups > 0 ? options_.file_groups : options_.workers;
+  }
   // Returns the position that example `index` of the current epoch has in the source. `index` is
   // the position in this worker's share or, with global_batch, among all examples of the epoch.
   int64_t Row(int64_t index) const;
@@ -81,16 +92,18 @@ class Pipeline::Maker {
   const std::shared_ptr<const Source> source_;
   const PipelineOptions options_;
   int64_t worker_, workers_;
-  // Without buckets, the shapes of the full batches and of the last, smaller batch. With buckets,
-  // both of these for each bucket.
+  // The shapes of the full batches and of the last, smaller batch; with buckets, both for each
+  // bucket.
   std::vector<BatchShape> shapes_;
   int64_t step_;       // rows from the start of one batch to the start of the next
   int64_t rows_;       // examples per epoch that are grouped into batches
   int64_t remainder_;  // number of examples in the last, smaller batch; 0 if there is none
   int64_t batches_;
+  Order::Kind order_kind_ = Order::Kind::kFiles;
   Position next_;
   std::unique_ptr<RowReader> reader_;
-  std::unique_ptr<Order> order_;             // null if there are buckets
+  std::unique_ptr<Order> order_;             // null if there are buckets, or with file_order_
+  std::unique_ptr<FileOrder> file_order_;    // null unless workers read whole files
   std::unique_ptr<BucketBatches> bucketed_;  // null if there are none
   // With buckets, one element per shape: tensors for the full-length values of the columns that the
   // shape truncates.

@@ -75,6 +75,18 @@ StatusOr<std::string> ByteSource::ReadText() {
   }
 }
 
+StatusOr<bool> UnpacksToMore(const std::string& path, uint64_t most) {
+  ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
+  if (!source.compressed()) return source.max_bytes() > most;
+  std::vector<std::byte> part(256 << 10);
+  for (uint64_t read = 0;;) {
+    ASSIGN_OR_RETURN(const size_t got, source.Read(part));
+    read += got;
+    if (read > most) return true;
+    if (got < part.size()) return false;
+  }
+}
+
 Status ByteSource::ReadAll(std::span<std::byte> bytes, std::string_view what) {
   ASSIGN_OR_RETURN(size_t got, Read(bytes));
   if (got == bytes.size()) return OkStatus();

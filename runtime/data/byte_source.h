@@ -34,6 +34,7 @@ class ByteSource {
   // Returns an upper bound on the bytes that Read can return in total. Check any size that the file
   // states against this bound before allocating memory of that size.
   uint64_t max_bytes() const { return max_bytes_; }
+  bool compressed() const { return compressed_; }
 
   static constexpr uint64_t kFreeBytes = 64 << 20;
 
@@ -49,5 +50,9 @@ class ByteSource {
   uint64_t max_bytes_ = 0;
   uint64_t usual_bytes_ = 0;  // the limit on ReadText() for a compressed file
 };
+
+// Returns whether a file has more than `most` bytes, after unpacking if it is compressed. Reads a
+// compressed file until that many bytes have been unpacked, and propagates errors from Read.
+StatusOr<bool> UnpacksToMore(const std::string& path, uint64_t most);
 
 }  // namespace tfjob::data

@@ -113,6 +113,14 @@ std::string ExpectedOf(DType dtype) {
   return StrCat("an integer that fits into ", Name(dtype));
 }
 
+// Returns the index of the first value that is not finite, or the number of values if all are.
+template <typename T>
+size_t FirstNotFinite(const Tensor& tensor) {
+  const std::span<const T> values = tensor.data<T>();
+  const auto found = std::ranges::find_if_not(values, [](T value) { return std::isfinite(value); });
+  return static_cast<size_t>(found - values.begin());
+}
+
 class ColumnConverter {
  public:
   ColumnConverter(const Dataset& dataset, const Array& array, const Column& column)
@@ -169,20 +177,17 @@ class ColumnConverter {
 
   Status CheckFinite() const {
     if (values_.dtype() != DType::kFloat32 && values_.dtype() != DType::kFloat64) return OkStatus();
-    for (size_t i = 0; i < Count(); ++i) {
-      const bool finite = values_.dtype() == DType::kFloat32
-                              ? std::isfinite(values_.data<float>()[i])
-                              : std::isfinite(values_.data<double>()[i]);
-      if (!finite) return Unfit(i, "a finite number");
-    }
-    return OkStatus();
+    const size_t found = values_.dtype() == DType::kFloat32 ? FirstNotFinite<float>(values_)
+                                                            : FirstNotFinite<double>(values_);
+    return found == Count() ? OkStatus() : Unfit(found, "a finite number");
   }
 
   StatusOr<Tensor> ClassNumbers() const {
     Tensor numbers(DType::kInt64, values_.shape(), Buffer::Contents::kUndefined);
     for (size_t i = 0; i < Count(); ++i) {
       const Number number = NumberAt(values_, i);
-      if (!number.whole || number.integer < 0 || number.integer >= column_.classes) {
+      const bool is_class = number.integer >= 0 && number.integer < column_.classes;
+      if (!number.whole || (!is_class && number.integer != column_.ignored_class)) {
         return InvalidArgument(dataset_.Place(array_, static_cast<int64_t>(i) / width_), ": label ",
                                TextOf(number), " is out of range; expected an integer from 0 to ",
                                column_.classes - 1, ", since the model has ", column_.classes,

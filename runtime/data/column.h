@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct Column {
   // weight of a class without an entry is 1. For each element of the shape, the array contains
   // either a class number or a row of scores. The largest score in a row determines the class.
   std::map<int64_t, double> class_weights = {};
+  // A number that is valid although it is not a class, for losses that ignore it. Cannot be
+  // combined with one_hot.
+  std::optional<int64_t> ignored_class = {};
 };
 
 // Returns a column that converts an array to float32, with the shape of the array's examples.

@@ -10,6 +10,20 @@
 namespace tfjob::data {
 namespace {
 
+// Returns whether a row of a batch has the same bytes as the row of the column.
+bool HasFinalBytes(const ColumnValues& source) {
+  const DType stored = source.values.dtype();
+  const bool scaled = stored == DType::kFloat32 && source.column.scale != 1;
+  return !source.column.one_hot && !scaled && stored == source.column.dtype;
+}
+
+bool AreConsecutive(std::span<const int64_t> rows) {
+  for (size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i] != rows[i - 1] + 1) return false;
+  }
+  return true;
+}
+
 // Writes one row of a column to a row of a batch.
 void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::byte> to) {
   const Column& column = source.column;
@@ -64,6 +78,11 @@ bool TakesFloats(const Column& column, const Shape& shape) {
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor) {
   if (rows.empty()) return;
   const size_t to_bytes = tensor.num_bytes() / rows.size();
+  if (HasFinalBytes(source) && AreConsecutive(rows)) {
+    const std::byte* first = source.values.bytes().data() + static_cast<size_t>(rows[0]) * to_bytes;
+    std::memcpy(tensor.bytes().data(), first, tensor.num_bytes());
+    return;
+  }
   CopyEach(source, rows, tensor, [to_bytes](size_t i) { return i * to_bytes; }, to_bytes);
 }
 

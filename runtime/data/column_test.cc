@@ -115,6 +115,12 @@ TEST(Npz, ArraysComeFromAnArchiveAndFromFiles) {
   EXPECT_EQ(dataset->Find("labels")->values.data<int32_t>()[1], 6);
   EXPECT_EQ(dataset->Find("labels")->file, file);
   EXPECT_EQ(load("x", "y").status().code(), StatusCode::kNotFound);
+  const auto inputs = LoadNpz({.file = archive,
+                               .arrays = {{"features", "x"},
+                                          {"labels", "y", /*optional=*/true},
+                                          {"weights", file + ".none.npy", /*optional=*/true}}});
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_EQ(inputs->arrays.size(), 1u);
   EXPECT_NE(Message(load("x", "n").status()).find("got a single number"), std::string_view::npos);
   ASSERT_EQ(io::WriteNpy(file, Tensor::Of<int32_t>({3}, {5, 6, 7})), OkStatus());
   EXPECT_EQ(Message(load("x", file).status()),

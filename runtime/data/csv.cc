@@ -1,9 +1,6 @@
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 
-#include "runtime/base/did_you_mean.h"
 #include "runtime/data/byte_source.h"
 #include "runtime/data/csv_line.h"
 #include "runtime/data/dataset.h"
@@ -20,30 +17,9 @@ std::string_view TakeLine(std::string_view& rest) {
   return line;
 }
 
-// Returns the index of the label's column.
-StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::string>& names,
-                           size_t columns) {
-  if (options.label_column.empty()) return columns - 1;
-  const auto named = std::find(names.begin(), names.end(), options.label_column);
-  if (named != names.end()) return static_cast<size_t>(named - names.begin());
-  int64_t index = 0;
-  const char* end = options.label_column.data() + options.label_column.size();
-  const auto parsed = std::from_chars(options.label_column.data(), end, index);
-  const int64_t count = static_cast<int64_t>(columns);
-  if (parsed.ec == std::errc() && parsed.ptr == end) {
-    if (index >= -count && index < count)
-      return static_cast<size_t>(index < 0 ? index + count : index);
-    return InvalidArgument(options.file, ": label column ", index, ": expected an index from ",
-                           -count, " to ", count - 1);
-  }
-  return InvalidArgument(
-      options.file, ": no column \"", options.label_column, "\"",
-      options.header ? DidYouMean(options.label_column, names) : "; the file has no header");
-}
-
 // The values of the rows that have been read so far.
 struct Rows {
-  size_t columns = 0, label = 0;
+  CsvNumberColumns columns;
   std::vector<float> features;
   std::vector<double> exact_features;  // used instead if the features are kFloat64
   std::vector<double> labels;
@@ -51,8 +27,8 @@ struct Rows {
 
 Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::string_view>& fields,
               Rows& rows) {
-  if (fields.size() != rows.columns) {
-    return InvalidArgument(options.file, ": line ", line, ": expected ", rows.columns,
+  if (fields.size() != rows.columns.count) {
+    return InvalidArgument(options.file, ": line ", line, ": expected ", rows.columns.count,
                            " columns, got ", fields.size());
   }
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -61,7 +37,7 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
       return InvalidArgument(options.file, ": line ", line, ", column ", i,
                              ": expected a finite number, got \"", fields[i].substr(0, 40), "\"");
     }
-    if (i == rows.label) {
+    if (i == rows.columns.label) {
       rows.labels.push_back(*number);
     } else if (options.features == DType::kFloat64) {
       rows.exact_features.push_back(*number);
@@ -69,20 +45,6 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
       rows.features.push_back(static_cast<float>(*number));
     }
   }
-  return OkStatus();
-}
-
-// Determines the number of columns and the label column from the first line.
-Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fields, Rows& rows) {
-  rows.columns = fields.size();
-  if (rows.columns < 2) {
-    return InvalidArgument(options.file,
-                           ": expected at least two columns, a feature and a label, separated by '",
-                           std::string(1, options.delimiter), "', got one");
-  }
-  std::vector<std::string> names;
-  if (options.header) names.assign(fields.begin(), fields.end());
-  ASSIGN_OR_RETURN(rows.label, FindLabel(options, names, rows.columns));
   return OkStatus();
 }
 
@@ -95,7 +57,7 @@ Tensor ToTensor(Shape shape, const std::vector<T>& values) {
 
 Dataset ToDataset(const CsvOptions& options, const Rows& rows) {
   const int64_t count = static_cast<int64_t>(rows.labels.size());
-  const Shape shape({count, static_cast<int64_t>(rows.columns) - 1});
+  const Shape shape({count, static_cast<int64_t>(rows.columns.count) - 1});
   Dataset dataset{.row_name = "line", .first_row = options.header ? 2 : 1};
   dataset.arrays.push_back({kFeaturesArray, options.file,
                             options.features == DType::kFloat64
@@ -117,7 +79,9 @@ StatusOr<Dataset> LoadCsv(const CsvOptions& options) {
   std::vector<std::string_view> fields;
   for (int64_t line = 1; !rest.empty(); ++line) {
     SplitCsvLine(TakeLine(rest), options.delimiter, fields);
-    if (line == 1) RETURN_IF_ERROR(Begin(options, fields, rows));
+    if (line == 1) {
+      ASSIGN_OR_RETURN(rows.columns, FindCsvColumns(options, fields));
+    }
     if (line == 1 && options.header) continue;
     RETURN_IF_ERROR(AddRow(options, line, fields, rows));
   }

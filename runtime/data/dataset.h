@@ -79,6 +79,8 @@ struct NpzOptions {
   struct Source {
     std::string name;   // the array's name in the dataset
     std::string array;  // its name in the archive, or the path of a file that ends in ".npy"
+    // If set, the dataset lacks the array if there is no such array or file.
+    bool optional = false;
   };
   std::string file;  // the archive; may be empty if no array is in it
   std::vector<Source> arrays;

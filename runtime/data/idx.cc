@@ -1,6 +1,7 @@
 #include <array>
 #include <limits>
 
+#include "runtime/data/array_checks.h"
 #include "runtime/data/byte_source.h"
 #include "runtime/data/dataset.h"
 
@@ -61,12 +62,23 @@ StatusOr<Shape> ReadDimensions(ByteSource& source, int rank) {
   return shape;
 }
 
+StatusOr<Shape> ReadHeader(ByteSource& source) {
+  ASSIGN_OR_RETURN(const int rank, ReadMagic(source));
+  return ReadDimensions(source, rank);
+}
+
 }  // namespace
+
+StatusOr<IdxHeader> ReadIdxHeader(const std::string& path) {
+  ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
+  ASSIGN_OR_RETURN(Shape shape, ReadHeader(source));
+  const uint64_t begin = 4 + 4 * static_cast<uint64_t>(shape.rank());
+  return IdxHeader{.shape = std::move(shape), .begin = begin};
+}
 
 StatusOr<Tensor> ReadIdx(const std::string& path) {
   ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
-  ASSIGN_OR_RETURN(int rank, ReadMagic(source));
-  ASSIGN_OR_RETURN(Shape shape, ReadDimensions(source, rank));
+  ASSIGN_OR_RETURN(const Shape shape, ReadHeader(source));
   Tensor tensor(DType::kUInt8, shape);
   RETURN_IF_ERROR(source.ReadAll(tensor.bytes(), StrCat("data of shape ", shape.ToString())));
   // Reading to the end also makes zlib check the checksum.
@@ -79,24 +91,26 @@ StatusOr<Tensor> ReadIdx(const std::string& path) {
   return tensor;
 }
 
+Status CheckIdxShapes(const IdxOptions& options, const Shape& images, const Shape& labels) {
+  if (labels.rank() != 1) {
+    return InvalidArgument(options.labels,
+                           ": expected labels of rank 1 (magic 00000801), got shape ",
+                           labels.ToString(), "; is this the images file?");
+  }
+  if (images.rank() < 2) {
+    return InvalidArgument(options.images,
+                           ": expected images of rank 2 or more (magic 00000803), got shape ",
+                           images.ToString(), "; is this the labels file?");
+  }
+  if (images.dim(0) == labels.dim(0)) return OkStatus();
+  return InvalidArgument(options.images, " has ", images.dim(0), " rows, but ", options.labels,
+                         " has ", labels.dim(0), "; expected as many labels as images");
+}
+
 StatusOr<Dataset> LoadIdx(const IdxOptions& options) {
   ASSIGN_OR_RETURN(Tensor images, ReadIdx(options.images));
   ASSIGN_OR_RETURN(Tensor labels, ReadIdx(options.labels));
-  if (labels.shape().rank() != 1) {
-    return InvalidArgument(options.labels,
-                           ": expected labels of rank 1 (magic 00000801), got shape ",
-                           labels.shape().ToString(), "; is this the images file?");
-  }
-  if (images.shape().rank() < 2) {
-    return InvalidArgument(options.images,
-                           ": expected images of rank 2 or more (magic 00000803), got shape ",
-                           images.shape().ToString(), "; is this the labels file?");
-  }
-  if (images.shape().dim(0) != labels.num_elements()) {
-    return InvalidArgument(options.images, " has ", images.shape().dim(0), " rows, but ",
-                           options.labels, " has ", labels.num_elements(),
-                           "; expected as many labels as images");
-  }
+  RETURN_IF_ERROR(CheckIdxShapes(options, images.shape(), labels.shape()));
   Dataset dataset;
   dataset.arrays.push_back({kFeaturesArray, options.images, std::move(images)});
   dataset.arrays.push_back({kLabelsArray, options.labels, std::move(labels)});

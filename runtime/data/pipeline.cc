@@ -98,11 +98,6 @@ class Pipeline::Ring {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-Part PartOf(int64_t rows, int64_t worker, int64_t workers) {
-  const int64_t least = rows / workers, larger = rows % workers;
-  return {worker * least + std::min(worker, larger), least + (worker < larger ? 1 : 0)};
-}
-
 const Tensor* Batch::Find(std::string_view name) const {
   const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
   return found == tensors.end() ? nullptr : &found->value;
@@ -161,7 +156,10 @@ void Pipeline::Seek(int64_t drawn) {
 void Pipeline::TakePart(int64_t worker, int64_t workers) {
   if (maker_->Takes(worker, workers)) return;
   ring_.reset();  // stops the thread that uses the maker
+  const int64_t drawn = this->drawn();
   maker_->TakePart(worker, workers);
+  // With Sharding::kOff, the number of batches in an epoch depends on the part.
+  next_ = {drawn / batches_per_epoch(), drawn % batches_per_epoch()};
   Restart();
 }
 

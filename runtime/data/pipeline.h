@@ -18,6 +18,7 @@
 
 #include "runtime/data/column.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/part.h"
 #include "runtime/data/source.h"
 
 namespace tfjob::data {
@@ -28,6 +29,14 @@ struct Position {
   int64_t epoch = 0;
   int64_t batch = 0;
   bool operator==(const Position&) const = default;
+};
+
+// How the workers share the examples of an epoch. The names are those of TensorFlow's
+// tf.data.experimental.AutoShardPolicy.
+enum class Sharding {
+  kData,  // each worker takes its share of one order of all examples
+  kFile,  // as kData, but in an order in which each worker reads files of its own (file_order.h)
+  kOff,   // each worker reads all examples in every epoch, in an order of its own
 };
 
 struct PipelineOptions {
@@ -42,11 +51,17 @@ struct PipelineOptions {
   // order. Together, the pipelines of all workers see every example once per epoch.
   int64_t worker = 0;
   int64_t workers = 1;
+  Sharding sharding = Sharding::kData;  // kFile requires a source that knows its files
+  // For kFile: the number of groups of files; 0: `workers`. If the number of workers may change
+  // (TakePart), this number must not depend on it.
+  int64_t file_groups = 0;
   // If above 0, all workers share each batch, and batch_size is ignored. Batch k of an epoch
   // consists of the examples at the places [k · global_batch, (k + 1) · global_batch) of the
   // epoch's order. This pipeline takes its part of each batch (PartOf). The last batch may be
   // smaller. All workers have the same number of batches. The combined parts of all workers are the
-  // batches of a single worker with this batch size, in the same order.
+  // batches of a single worker with this batch size, in the same order. With kOff, a worker's
+  // batches instead consist of the next examples of its own order, as many as its part has; the
+  // workers then have different numbers of batches per epoch.
   int64_t global_batch = 0;
   // If the source has buckets, the number of examples per batch for each bucket. Replaces
   // batch_size or global_batch. A worker then takes the batches worker, worker + workers, … of the
@@ -61,16 +76,6 @@ struct PipelineOptions {
   // KeyedPermutation (order.h). A list of 2^20 examples needs 4 MiB.
   int64_t most_listed = 1 << 20;
 };
-
-// The rows [begin, begin + size) of a batch.
-struct Part {
-  int64_t begin = 0;
-  int64_t size = 0;
-  bool operator==(const Part&) const = default;
-};
-// Splits `rows` rows into consecutive parts, one per worker. Their sizes differ by at most one, and
-// the first workers have the larger parts. A part may be empty.
-Part PartOf(int64_t rows, int64_t worker, int64_t workers);
 
 struct Batch {
   std::vector<NamedTensor> tensors;  // one per column, in column order
@@ -109,9 +114,9 @@ class Pipeline {
   // stays valid and unchanged until the next call. Allocates nothing, unless the source's reader
   // does. May wait for the background thread.
   const Batch* Next();
-  // Returns the error because of which Next has returned null, or OK. The message names the file
-  // and the place in the file. Sources in memory cause no errors. After an error, Next returns null
-  // until Seek or TakePart is called.
+  // Returns the error that made Next return null, or OK. The message names the file and the place
+  // in the file. Sources in memory cause no errors. After an error, Next returns null until Seek or
+  // TakePart is called.
   const Status& status() const { return status_; }
 
   // Returns the position of the batch that the next call of Next will return. A pipeline created

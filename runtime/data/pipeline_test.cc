@@ -219,6 +219,25 @@ TEST(Pipeline, NamesLabelsOutOfRange) {
   EXPECT_EQ(Error(table, options), "accepted");
 }
 
+TEST(Pipeline, KeepsTheIgnoredClass) {
+  PipelineOptions options = Options();
+  options.columns[1].classes = 7;
+  options.columns[1].ignored_class = 9;
+  EXPECT_EQ(Error(Rows(10), options).substr(0, 48),
+            "labels.gz: row 7: label 7 is out of range; expec");
+  const Tensor features = Tensor::Of<float>({3, 1}, {1, 2, 3});
+  const Tensor labels = Tensor::Of<double>({3}, {1, -1, 0});
+  const auto table = std::make_shared<const Dataset>(
+      Dataset{.arrays = {{kFeaturesArray, "t.csv", features}, {kLabelsArray, "t.csv", labels}}});
+  options.batch_size = 3;
+  options.shuffle = false;
+  options.columns = {FloatColumn(*table, kFeaturesArray), ClassColumn(kLabelsArray, 2)};
+  options.columns[1].ignored_class = -1;
+  const auto pipeline = Make(table, options);
+  const auto numbers = LabelsOf(pipeline->Next()).data<int64_t>();
+  EXPECT_EQ(std::vector<int64_t>(numbers.begin(), numbers.end()), (std::vector<int64_t>{1, -1, 0}));
+}
+
 TEST(Pipeline, RefusesSharesWithoutBatches) {
   PipelineOptions options = Options();
   options.workers = 11;

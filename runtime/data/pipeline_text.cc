@@ -2,17 +2,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "runtime/data/batch_maker.h"
 
 namespace tfjob::data {
 namespace {
 
-std::string OrderText(const Order& order, const PipelineOptions& options, int64_t size) {
-  if (order.kind() == Order::Kind::kFiles) return "that of the files, in every epoch";
+std::string OrderText(Order::Kind kind, const PipelineOptions& options, int64_t size) {
+  if (kind == Order::Kind::kFiles) return "that of the files, in every epoch";
   const std::string seed = StrCat("shuffled for every epoch, seed ", options.seed);
-  if (order.kind() == Order::Kind::kWindows)
+  if (kind == Order::Kind::kWindows)
     return StrCat(seed, ", within windows of ", options.shuffle_buffer, " examples");
-  if (order.kind() == Order::Kind::kPermutation)
+  if (kind == Order::Kind::kPermutation)
     return StrCat(seed, "; computed by a keyed permutation, without a list");
   return StrCat(seed, "; a list of ", static_cast<size_t>(size) * sizeof(uint32_t), " bytes");
 }
@@ -65,15 +66,8 @@ std::string Pipeline::Maker::Describe() const {
   const Part full = shapes_[0].part, rest = shapes_[1].part;
   const int64_t left_out = remainder_ > 0 ? 0 : rows_ - batches_ * step_;
   const int64_t usual = rows_ >= step_ ? full.size : rest.size;
-  std::string text = StrCat("order: ", OrderText(*order_, options_, source_->size()), "\n");
-  if (together()) {
-    text += StrCat("share: part ", worker_, " of ", workers_, " of every batch of ", step_, "\n");
-  } else if (workers_ == 1) {
-    text += "share: all examples\n";
-  } else {
-    text += StrCat("share: examples ", worker_, ", ", worker_ + workers_, ", … of the order; ",
-                   rows_, " per epoch\n");
-  }
+  std::string text =
+      StrCat("order: ", OrderText(order_kind_, options_, source_->size()), "\n", ShareText());
   text += StrCat("batches: ", batches_, " per epoch, of ", usual,
                  usual == 1 ? " example" : " examples");
   if (remainder_ > 0 && batches_ > 1) text += StrCat("; the last of ", rest.size);
@@ -88,6 +82,28 @@ std::string Pipeline::Maker::Describe() const {
   return text + BufferText(options_, bytes);
 }
 
+std::string Pipeline::Maker::ShareText() const {
+  if (own()) return "share: all examples, in an order of this task\n";
+  if (file_order_ != nullptr) {
+    std::vector<std::string> files;
+    if (worker_ < file_groups()) {
+      for (const size_t file : file_order_->files(static_cast<size_t>(worker_))) {
+        if (files.size() < 10) files.push_back(StrCat(file));
+        if (files.size() == 10) files.back() = "…";
+      }
+    }
+    return StrCat("share: whole files, counted from 0: ", absl::StrJoin(files, ", "), "; after ",
+                  file_order_->batches_by_file() / (together() ? 1 : step_),
+                  " batches, a part of what remains of all files\n");
+  }
+  if (together()) {
+    return StrCat("share: part ", worker_, " of ", workers_, " of every batch of ", step_, "\n");
+  }
+  if (workers_ == 1) return "share: all examples\n";
+  return StrCat("share: examples ", worker_, ", ", worker_ + workers_, ", … of the order; ", rows_,
+                " per epoch\n");
+}
+
 // Describes the batches of a source with buckets: all examples in a batch come from the same
 // bucket.
 std::string Pipeline::Maker::BucketText() const {
@@ -97,7 +113,9 @@ std::string Pipeline::Maker::BucketText() const {
           ? StrCat("order: batches, and the examples of each length, shuffled for every epoch, ",
                    "seed ", options_.seed, "\n")
           : std::string("order: that of the files, by length, in every epoch\n");
-  if (together() && workers_ > 1) {
+  if (own()) {
+    text += ShareText();
+  } else if (together() && workers_ > 1) {
     text += StrCat("share: part ", worker_, " of ", workers_, " of every batch\n");
   } else if (workers_ == 1) {
     text += "share: all examples\n";

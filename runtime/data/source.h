@@ -70,23 +70,27 @@ class Source {
   // Returns whether the values of all examples are in memory.
   virtual bool in_memory() const = 0;
   // Returns size() if every example is stored separately in memory; a list of indices is then small
-  // in comparison. Returns 0 if the list may not be small, for example because the source repeats
-  // the examples of another source.
+  // in comparison. Also returns size() if the source is not in memory, but must be shuffled as if
+  // it were (storage.h). Returns 0 if the list might not be small, for example because the source
+  // repeats the examples of another source.
   virtual int64_t rows_in_memory() const { return 0; }
+  // Returns the number of the first example of each file, in ascending order, beginning with 0, if
+  // the examples of each file follow each other. Returns nothing if they do not, or if there are no
+  // files.
+  virtual std::vector<int64_t> file_starts() const { return {}; }
   // Returns whether examples can be read in any order at about the same cost. If not, they are
   // cheap to read only in the order of their numbers, and pipelines refuse to shuffle them.
   virtual bool random_access() const { return true; }
   // Returns a description for users: where the examples are, and how many bytes they need.
   virtual std::string Describe() const = 0;
-  // Describes the damage because of which the source has left out examples. Returns "" if there is
-  // none.
+  // Describes the damage that made the source leave out examples. Returns "" if there is none.
   virtual std::string LeftOut() const { return {}; }
-  // Returns a hash with which tasks detect that they read different data. The hash covers the
+  // Returns a hash that tasks use to detect that they read different data. The hash covers the
   // records, their order, and how they are read. For images in folders, it covers only the names
   // and sizes of the files. For tables in memory, it is the `fingerprint` that was passed to
   // TableSource. If the result is 0, tasks should not compare this source.
   virtual uint64_t fingerprint() const { return 0; }
-  // Returns a hash with which later runs recognise values that were kept in a file
+  // Returns a hash that later runs use to recognise values that were kept in a file
   // (operators/cache_file.h). Unlike the fingerprint, this hash covers the values of tables.
   // Returns nullopt if functions of the program compute the values, because changes to the
   // functions cannot be detected. By default, returns the fingerprint, or nullopt if that is 0.

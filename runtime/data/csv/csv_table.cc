@@ -1,131 +1,28 @@
 #include "runtime/data/csv/csv_table.h"
 
+#include <absl/strings/str_join.h>
+
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "runtime/base/did_you_mean.h"
-#include "runtime/base/env.h"
+#include "runtime/base/check.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/data/byte_source.h"
+#include "runtime/data/csv/csv_format.h"
 #include "runtime/data/csv/csv_records.h"
-#include "runtime/data/csv_line.h"
-#include "runtime/data/records/string_reader.h"
-#include "runtime/data/text/text_quote.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/table_source.h"
 
 namespace tfjob::data {
 namespace {
 
-using Fields = std::vector<std::string_view>;
+using Fields = CsvColumns::Fields;
 
-StatusOr<float> ParseFloat(std::string_view text) {
-  const std::optional<double> number = ParseCsvNumber(text);
-  const float rounded = number ? static_cast<float>(*number) : INFINITY;
-  if (std::isfinite(rounded)) return rounded;
-  return InvalidArgument("expected a finite number that fits into float32, got ",
-                         text::Quote(text));
-}
-
-StatusOr<int64_t> ParseInteger(std::string_view text) {
-  int64_t integer = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, integer);
-  if (parsed.ec == std::errc() && parsed.ptr == end) return integer;
-  // Accept ".0" after integers, which some programs write. A double of 2^53 or more may be a
-  // rounded integer.
-  const std::optional<double> number = ParseCsvNumber(text);
-  if (number && std::floor(*number) == *number && std::fabs(*number) < 0x1p53)
-    return static_cast<int64_t>(*number);
-  return InvalidArgument("expected an integer of 64 bits, got ", text::Quote(text));
-}
-
-size_t BytesOf(const ExampleFeature& feature) {
-  return static_cast<size_t>(feature.shape.num_elements()) * SizeOf(feature.dtype);
-}
-
-// Returns InvalidArgument if the values of all records do not fit in memory.
-Status CheckMemory(const CsvTableOptions& options, int64_t records) {
-  const size_t most =
-      options.most_bytes > 0 ? options.most_bytes : static_cast<size_t>(AvailableMemory()) / 4 * 3;
-  size_t each = 0;
-  for (const CsvFeature& feature : options.features) each += BytesOf(feature.feature);
-  if (static_cast<size_t>(records) <= most / std::max<size_t>(each, 1)) return OkStatus();
-  return InvalidArgument("the values of ", records, " records, of ", each,
-                         " bytes each, need more ", "than the ", most,
-                         " bytes that they may take; reduce max_length, or ",
-                         "write the records as JSON lines, which are read when a batch needs them");
-}
-
-// Reads one feature of all records.
-class FeatureColumn {
- public:
-  explicit FeatureColumn(const CsvFeature& of) : feature_(of.feature), names_(of.columns) {
-    if (HasIds(feature_)) strings_ = std::make_unique<StringReader>(feature_);
-  }
-
-  // Looks up the feature's columns in the header.
-  Status Find(const Fields& header) {
-    const std::vector<std::string> known(header.begin(), header.end());
-    for (const std::string& name : names_) {
-      const auto found = std::ranges::find(known, name);
-      if (found == known.end())
-        return InvalidArgument("no column \"", name, "\"", DidYouMean(name, known));
-      if (std::find(found + 1, known.end(), name) != known.end())
-        return InvalidArgument("expected one column \"", name, "\", got several");
-      columns_.push_back(static_cast<size_t>(found - known.begin()));
-    }
-    return OkStatus();
-  }
-
-  // Allocates memory for the values of `records` records.
-  void Begin(int64_t records) {
-    std::vector<int64_t> dims = feature_.shape.dims();
-    dims.insert(dims.begin(), records);
-    values_ = Tensor(feature_.dtype, Shape(std::move(dims)));
-  }
-
-  // Stores the values of record number `index`.
-  Status Set(size_t index, const Fields& record) {
-    const size_t size = SizeOf(feature_.dtype), bytes = BytesOf(feature_);
-    const std::span<std::byte> all = values_.bytes().subspan(index * bytes, bytes);
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      const std::span<std::byte> to = feature_.tokens ? all : all.subspan(i * size, size);
-      const Status stored = Store(record[columns_[i]], to);
-      if (!stored.ok()) return Annotate(stored, StrCat("column ", names_[i]));
-    }
-    return OkStatus();
-  }
-
-  const Tensor& values() const { return values_; }
-  const ExampleFeature& feature() const { return feature_; }
-
- private:
-  Status Store(std::string_view field, std::span<std::byte> to) {
-    const bool empty = field.empty() && !feature_.tokens;  // strings to tokenize may be empty
-    if (empty && feature_.fill) {
-      FillMissing(feature_, to);
-    } else if (empty) {
-      return InvalidArgument("expected a value, got an empty field; set default_value, or fill ",
-                             "in the value");
-    } else if (strings_ != nullptr) {
-      strings_->Begin(to);
-      return strings_->Add(field);
-    } else if (feature_.dtype == DType::kFloat32) {
-      ASSIGN_OR_RETURN(*reinterpret_cast<float*>(to.data()), ParseFloat(field));
-    } else {
-      ASSIGN_OR_RETURN(*reinterpret_cast<int64_t*>(to.data()), ParseInteger(field));
-    }
-    return OkStatus();
-  }
-
-  const ExampleFeature& feature_;
-  const std::vector<std::string>& names_;
-  std::unique_ptr<StringReader> strings_;  // null unless the feature consists of ids
-  std::vector<size_t> columns_;
-  Tensor values_;  // of all records
-};
+// ---- in memory
 
 // Collects the features of all records.
 class Table {
@@ -136,28 +33,47 @@ class Table {
 
   Status Find(const Fields& header) {
     width_ = header.size();
-    for (FeatureColumn& column : columns_) RETURN_IF_ERROR(column.Find(header));
+    for (CsvColumns& column : columns_) RETURN_IF_ERROR(column.Find(header));
     return OkStatus();
+  }
+
+  // Returns whether the values of `records` records take at most `most` bytes.
+  bool Fits(int64_t records, uint64_t most) const {
+    uint64_t each = 0;
+    for (const CsvColumns& column : columns_) each += column.bytes();
+    return static_cast<uint64_t>(records) <= most / std::max<uint64_t>(each, 1);
   }
 
   // Allocates memory for `records` calls of Add.
   void Begin(int64_t records) {
-    for (FeatureColumn& column : columns_) column.Begin(records);
+    for (const CsvColumns& column : columns_) {
+      std::vector<int64_t> dims = column.feature().shape.dims();
+      dims.insert(dims.begin(), records);
+      values_.emplace_back(column.feature().dtype, Shape(std::move(dims)));
+    }
     lines_.reserve(static_cast<size_t>(records));
   }
 
   Status Add(const Fields& record, int64_t line) {
-    if (record.size() != width_)
-      return InvalidArgument("expected ", width_, " fields, got ", record.size());
-    for (FeatureColumn& column : columns_) RETURN_IF_ERROR(column.Set(lines_.size(), record));
+    RETURN_IF_ERROR(CheckWidth(record, width_));
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const size_t bytes = columns_[i].bytes();
+      RETURN_IF_ERROR(
+          columns_[i].Store(record, values_[i].bytes().subspan(lines_.size() * bytes, bytes)));
+    }
     lines_.push_back(line);
     return OkStatus();
   }
 
+  static Status CheckWidth(const Fields& record, size_t width) {
+    if (record.size() == width) return OkStatus();
+    return InvalidArgument("expected ", width, " fields, got ", record.size());
+  }
+
   Dataset Finish() {
     std::map<std::string, Tensor> values;
-    for (const FeatureColumn& column : columns_)
-      values.emplace(column.feature().name, column.values());
+    for (size_t i = 0; i < columns_.size(); ++i)
+      values.emplace(columns_[i].feature().name, values_[i]);
     Dataset dataset;
     for (const RecordOptions::Value& field : options_.fields) {
       dataset.arrays.push_back({field.name, StrCat(options_.file, ": feature ", field.feature),
@@ -171,7 +87,8 @@ class Table {
 
  private:
   const CsvTableOptions& options_;
-  std::vector<FeatureColumn> columns_;
+  std::vector<CsvColumns> columns_;
+  std::vector<Tensor> values_;  // of each feature, for all records
   size_t width_ = 0;            // fields per record
   std::vector<int64_t> lines_;  // the line in which each record begins
 };
@@ -185,18 +102,24 @@ StatusOr<int64_t> CountRecords(CsvRecords records) {
   }
 }
 
-// Reads the table from the text of the file. The errors do not name the file.
-StatusOr<Dataset> ReadTable(const CsvTableOptions& options, std::string_view text) {
-  CsvRecords records(text, options.delimiter);
-  Table table(options);
+// Reads the header, and looks up the columns.
+template <typename Columns>
+Status FindColumns(CsvRecords& records, Columns& columns) {
   ASSIGN_OR_RETURN(const bool header, records.Next());
   if (!header) return InvalidArgument("the file is empty; expected the names of columns");
-  const Status found = table.Find(records.fields());
-  if (!found.ok()) return Annotate(found, StrCat("line ", records.line()));
+  return Annotate(columns.Find(records.fields()), StrCat("line ", records.line()));
+}
+
+// Reads the table from the text of the file. Returns nullopt if the values are too large for
+// memory. The errors do not name the file.
+StatusOr<std::optional<Dataset>> ReadTable(const CsvTableOptions& options, std::string_view text) {
+  CsvRecords records(text, options.delimiter);
+  Table table(options);
+  RETURN_IF_ERROR(FindColumns(records, table));
   ASSIGN_OR_RETURN(const int64_t count, CountRecords(records));
   if (count == 0)
     return InvalidArgument("the file has no records after its header; expected at least one");
-  RETURN_IF_ERROR(CheckMemory(options, count));
+  if (!table.Fits(count, options.storage.most_in_memory)) return std::nullopt;
   table.Begin(count);
   while (true) {
     ASSIGN_OR_RETURN(const bool more, records.Next());
@@ -206,13 +129,119 @@ StatusOr<Dataset> ReadTable(const CsvTableOptions& options, std::string_view tex
   }
 }
 
-}  // namespace
+// Returns a hash of all values. The values include ids, so two tasks have the same hash only if
+// their vocabularies are equal, too.
+uint64_t HashOf(const Dataset& dataset) {
+  Fnv1a hash;
+  for (const Array& array : dataset.arrays) {
+    hash.Add(StrCat(array.name, array.values.shape().ToString()));
+    const std::span<const std::byte> bytes = array.values.bytes();
+    size_t i = 0;
+    for (uint64_t word; i + sizeof(word) <= bytes.size(); i += sizeof(word)) {
+      std::memcpy(&word, &bytes[i], sizeof(word));
+      hash.AddWord(word);
+    }
+    for (; i < bytes.size(); ++i) hash.AddWord(std::to_integer<uint64_t>(bytes[i]));
+  }
+  return hash.hash();
+}
 
-StatusOr<Dataset> LoadCsvTable(const CsvTableOptions& options) {
+// Returns null if the table is too large for memory.
+StatusOr<std::shared_ptr<const Source>> LoadTable(const CsvTableOptions& options) {
+  ASSIGN_OR_RETURN(const bool larger, UnpacksToMore(options.file, options.storage.most_in_memory));
+  if (larger) return nullptr;
   ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(options.file));
   ASSIGN_OR_RETURN(const std::string text, source.ReadText());
-  StatusOr<Dataset> dataset = ReadTable(options, text);
-  return dataset.ok() ? std::move(dataset) : Annotate(dataset.status(), options.file);
+  ASSIGN_OR_RETURN(std::optional<Dataset> dataset, ReadTable(options, text));
+  if (!dataset) return nullptr;
+  const uint64_t fingerprint = HashOf(*dataset);
+  return TableSource(std::make_shared<const Dataset>(*std::move(dataset)), fingerprint);
+}
+
+// ---- on disk
+
+class TableParser : public RecordParser {
+ public:
+  TableParser(const std::vector<CsvFeature>& features, const Fields& header, char delimiter)
+      : records_(delimiter), width_(header.size()) {
+    for (const CsvFeature& feature : features) {
+      columns_.emplace_back(feature);
+      ENFORCE(columns_.back().Find(header).ok(), "OpenCsvTable has found the columns");
+    }
+  }
+
+  Status Parse(std::string_view record, ExampleRow& row) override {
+    RETURN_IF_ERROR(records_.Split(record));
+    RETURN_IF_ERROR(Table::CheckWidth(records_.fields(), width_));
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      ASSIGN_OR_RETURN(const std::span<std::byte> value, row.Take(i));
+      RETURN_IF_ERROR(columns_[i].Store(records_.fields(), value));
+    }
+    return OkStatus();
+  }
+
+ private:
+  CsvRecords records_;
+  const size_t width_;
+  std::vector<CsvColumns> columns_;
+};
+
+class TableFormat : public CsvFormat {
+ public:
+  // `header` contains the text of the file up to the end of the header.
+  TableFormat(const CsvTableOptions& options, std::string header)
+      : CsvFormat({.delimiter = options.delimiter}),
+        features_(options.features),
+        delimiter_(options.delimiter),
+        header_(std::move(header)) {}
+
+  std::unique_ptr<RecordParser> MakeParser(const std::vector<ExampleFeature>&) const override {
+    CsvRecords records(header_, delimiter_);
+    ENFORCE(records.Next().value_or(false), "OpenCsvTable has read the header");
+    return std::make_unique<TableParser>(features_, records.fields(), delimiter_);
+  }
+
+ private:
+  const std::vector<CsvFeature> features_;
+  const char delimiter_;
+  const std::string header_;
+};
+
+// Returns text from which tasks see whether they read the same columns.
+std::string LayoutOf(const CsvTableOptions& options) {
+  std::string layout = StrCat("delimiter ", std::string(1, options.delimiter), "\n");
+  for (const CsvFeature& feature : options.features)
+    layout += StrCat(feature.feature.name, ": ", absl::StrJoin(feature.columns, "\n"), "\n\n");
+  return layout;
+}
+
+StatusOr<std::shared_ptr<const Source>> OpenTable(const CsvTableOptions& options) {
+  ASSIGN_OR_RETURN(std::string header,
+                   FirstCsvRecord(options.file, {.delimiter = options.delimiter}));
+  CsvRecords records(header, options.delimiter);
+  Table columns(options);
+  RETURN_IF_ERROR(Annotate(FindColumns(records, columns), options.file));
+  RecordOptions opened{.files = {options.file},
+                       .features = {},
+                       .fields = options.fields,
+                       .layout = LayoutOf(options),
+                       .cache_dir = options.storage.cache_dir,
+                       .most_listed = kMostListedOnDisk,
+                       .can_skip_damaged = false,
+                       .threads = options.threads};
+  for (const CsvFeature& feature : options.features) opened.features.push_back(feature.feature);
+  return OpenRecords(std::make_unique<const TableFormat>(options, std::move(header)), opened);
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const Source>> OpenCsvTable(const CsvTableOptions& options) {
+  StatusOr<std::shared_ptr<const Source>> loaded = LoadTable(options);
+  if (!loaded.ok()) {
+    const bool named = Message(loaded.status()).starts_with(options.file);
+    return named ? loaded.status() : Annotate(loaded.status(), options.file);
+  }
+  return *loaded != nullptr ? loaded : OpenTable(options);
 }
 
 }  // namespace tfjob::data

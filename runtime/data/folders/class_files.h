@@ -24,11 +24,11 @@ struct ClassFolder {
   int64_t most_bytes = int64_t{1} << 30;  // the maximum size of a file; below 2^32
 };
 
-// The files in the folders of the classes, and in all folders below them. The order is that of
-// Keras' image_dataset_from_directory and text_dataset_from_directory: by class, then by folder,
-// then by name, each compared bytewise. Files and folders whose names start with a dot are ignored,
-// and links to folders are not followed. Immutable once listed. Uses 16 bytes per file, plus the
-// length of its name.
+// The files in the class folders, and in all folders below them. The order is that of Keras'
+// image_dataset_from_directory and text_dataset_from_directory: by class, then by folder, then by
+// name, each compared bytewise. Files and folders whose names start with a dot are ignored, and
+// links to folders are not followed. Immutable once listed. Uses 16 bytes per file, plus the length
+// of its name.
 class ClassFiles {
  public:
   // Lists the files. Returns NotFound if a folder does not exist, and InvalidArgument if a file is

@@ -1,6 +1,7 @@
 #include "runtime/data/images/image_source.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -72,6 +73,11 @@ class ImageSource : public Source {
   int64_t size() const override { return files_.size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return false; }
+  std::vector<int64_t> file_starts() const override {
+    std::vector<int64_t> starts(static_cast<size_t>(size()));
+    std::iota(starts.begin(), starts.end(), 0);
+    return starts;
+  }
   std::string Describe() const override {
     const size_t classes = files_.classes().size();
     return StrCat(files_.folder(), "; ", classes, classes == 1 ? " class" : " classes", "; ",

@@ -9,9 +9,6 @@ namespace {
 
 constexpr uint64_t kMostLine = 64 << 20;  // the JSON parser needs up to 15 times as much memory
 constexpr uint64_t kMostEnd = 1;          // "\n"
-// The largest offset for which an error message contains the line number. Beyond this offset,
-// counting the lines would take too long.
-constexpr uint64_t kMostCounted = uint64_t{4} << 30;
 
 // Returns DataLoss if a line of `size` bytes is too long.
 Status CheckLength(uint64_t size) {
@@ -74,13 +71,7 @@ StatusOr<std::string_view> LineFormat::Read(const RecordFiles& files, RecordFile
 
 std::string LineFormat::Place(const RecordFiles& files, RecordFileReader& reader,
                               const RecordPlace& place) const {
-  const RecordFile& file = files.files()[place.file];
-  if (place.offset <= kMostCounted) {
-    const StatusOr<int64_t> number = LineReader(files, place.file, reader).NumberOf(place.offset);
-    if (number.ok()) return LinePlace(file, *number);
-  }
-  return StrCat(file.path, ": line at byte ", place.offset,
-                file.unpacked ? " of its unpacked content" : "");
+  return LinePlaceOf(files, reader, place);
 }
 
 }  // namespace tfjob::data

@@ -11,6 +11,9 @@ namespace {
 constexpr uint64_t kPart = 64 << 10;        // bytes searched at once
 constexpr uint64_t kFirstPart = 256 << 10;  // first read of ReadAt; enough for most lines
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+// The largest offset for which an error message contains the line number. Beyond this offset,
+// counting the lines would take too long.
+constexpr uint64_t kMostCounted = uint64_t{4} << 30;
 
 }  // namespace
 
@@ -72,6 +75,17 @@ StatusOr<int64_t> LineReader::NumberOf(uint64_t begin) {
 
 std::string LinePlace(const RecordFile& file, int64_t number) {
   return StrCat(file.path, ": line ", number);
+}
+
+std::string LinePlaceOf(const RecordFiles& files, RecordFileReader& reader,
+                        const RecordPlace& place) {
+  const RecordFile& file = files.files()[place.file];
+  if (place.offset <= kMostCounted) {
+    const StatusOr<int64_t> number = LineReader(files, place.file, reader).NumberOf(place.offset);
+    if (number.ok()) return LinePlace(file, *number);
+  }
+  return StrCat(file.path, ": line at byte ", place.offset,
+                file.unpacked ? " of its unpacked content" : "");
 }
 
 }  // namespace tfjob::data

@@ -53,5 +53,9 @@ class LineReader {
 
 // Returns the place of a line for messages, such as "a.jsonl: line 7".
 std::string LinePlace(const RecordFile& file, int64_t number);
+// Likewise for the line at which a record begins. Reads the file up to this line, to count the
+// lines. If that would take too long, or fails, names the byte instead: "a.jsonl: line at byte 9".
+std::string LinePlaceOf(const RecordFiles& files, RecordFileReader& reader,
+                        const RecordPlace& place);
 
 }  // namespace tfjob::data

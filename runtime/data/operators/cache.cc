@@ -91,6 +91,7 @@ class Cached : public Source {
   int64_t size() const override { return table_->size(); }
   const std::vector<Field>& fields() const override { return source_->fields(); }
   bool in_memory() const override { return true; }
+  std::vector<int64_t> file_starts() const override { return source_->file_starts(); }
   int64_t rows_in_memory() const override { return size(); }
   std::string Describe() const override {
     return StrCat(source_->Describe(),

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "runtime/data/column_rows.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/row_memory.h"
+#include "runtime/data/staged_rows.h"
 #include "runtime/io/crc32c.h"
 #include "runtime/io/random_access_file.h"
 
@@ -36,7 +36,7 @@ constexpr std::chrono::hours kAbandonedAfter{1};
 struct CacheHeader {
   char magic[16];
   uint64_t program;  // a hash of the program's version
-  uint64_t values;   // a hash of everything on which the values depend
+  uint64_t values;   // a hash of everything that the values depend on
   uint64_t layout;   // a hash of the fields
   uint64_t examples;
   uint64_t example_bytes;  // the size of a record without the checksum
@@ -75,35 +75,6 @@ uint64_t Stride(const CacheHeader& header) {
 
 // ---- reading
 
-// The values of some examples in the file.
-class CachedRows {
- public:
-  CachedRows(const std::vector<Field>& fields, size_t most) : most_(most) {
-    for (const Field& field : fields)
-      memory_.emplace_back(field.dtype, field.shape, static_cast<int64_t>(most));
-    numbers_.resize(most);
-    std::iota(numbers_.begin(), numbers_.end(), 0);
-  }
-  size_t most() const { return most_; }
-  // Returns memory for the values of `count` examples.
-  Dataset& First(const std::vector<Field>& fields, size_t count) {
-    Dataset& dataset = datasets_[count];
-    if (!dataset.arrays.empty()) return dataset;
-    for (size_t i = 0; i < fields.size(); ++i) {
-      dataset.arrays.push_back(
-          {fields[i].name, fields[i].file, memory_[i].First(static_cast<int64_t>(count))});
-    }
-    return dataset;
-  }
-  std::span<const int64_t> numbers(size_t count) const { return std::span(numbers_).first(count); }
-
- private:
-  const size_t most_;
-  std::vector<RowMemory> memory_;       // one per field
-  std::map<size_t, Dataset> datasets_;  // by the number of examples
-  std::vector<int64_t> numbers_;        // 0, 1, …
-};
-
 class FileCache : public Source {
  public:
   FileCache(SourcePtr source, io::RandomAccessFile file, const CacheHeader& header)
@@ -112,6 +83,7 @@ class FileCache : public Source {
   int64_t size() const override { return source_->size(); }
   const std::vector<Field>& fields() const override { return source_->fields(); }
   bool in_memory() const override { return false; }
+  std::vector<int64_t> file_starts() const override { return source_->file_starts(); }
   std::string Describe() const override {
     return StrCat(source_->Describe(), "; cached in ", file_.path(), ": ", file_.size(), " bytes");
   }
@@ -134,18 +106,18 @@ class FileCacheReader : public RowReader {
   FileCacheReader(const FileCache& source, std::vector<Column> columns)
       : source_(source),
         columns_(std::move(columns)),
-        example_(static_cast<size_t>(Stride(source.header()))) {}
+        example_(static_cast<size_t>(Stride(source.header()))),
+        rows_(source.fields()) {}
 
   Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) override {
-    if (!rows_ || rows_->most() < rows.size()) rows_.emplace(source_.fields(), rows.size());
-    Dataset& dataset = rows_->First(source_.fields(), rows.size());
+    Dataset& dataset = rows_.For(rows.size());
     dataset.place = [this, rows](int64_t index) {
       return StrCat(source_.file().path(), ": example ", rows[static_cast<size_t>(index)]);
     };
     for (size_t i = 0; i < rows.size(); ++i) RETURN_IF_ERROR(ReadExample(rows[i], i, dataset));
     for (size_t i = 0; i < columns_.size(); ++i) {
       ASSIGN_OR_RETURN(const ColumnValues values, ReadColumn(dataset, columns_[i]));
-      CopyRows(values, rows_->numbers(rows.size()), tensors[i].value);
+      CopyRows(values, rows_.numbers(rows.size()), tensors[i].value);
     }
     return OkStatus();
   }
@@ -175,7 +147,7 @@ class FileCacheReader : public RowReader {
   const FileCache& source_;
   const std::vector<Column> columns_;
   std::vector<std::byte> example_;  // as in the file
-  std::optional<CachedRows> rows_;  // set by the first call of Read
+  StagedRows rows_;
 };
 
 StatusOr<std::unique_ptr<RowReader>> FileCache::Open(const std::vector<Column>& columns) const {

@@ -59,6 +59,7 @@ class Scaled : public Source {
   int64_t size() const override { return source_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return source_->in_memory(); }
+  std::vector<int64_t> file_starts() const override { return source_->file_starts(); }
   bool random_access() const override { return source_->random_access(); }
   std::string Describe() const override {
     return StrCat(source_->Describe(), "; inputs multiplied by ", factor_);

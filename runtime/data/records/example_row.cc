@@ -33,30 +33,42 @@ void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements) {
 }
 
 ExampleRow::ExampleRow(const std::vector<ExampleFeature>& features, std::vector<Tensor> tensors)
-    : features_(features), tensors_(std::move(tensors)), taken_(features.size()) {
-  for (size_t i = 0; i < features.size(); ++i) numbers_.emplace(features[i].name, i);
+    : features_(features),
+      tensors_(std::move(tensors)),
+      taken_(features.size()),
+      next_(features.size() + 1) {
+  for (size_t i = 0; i < features.size(); ++i) {
+    Tensor& tensor = tensors_[i];
+    places_.push_back({.begin = tensor.bytes().data(),
+                       .bytes = tensor.num_bytes() / static_cast<size_t>(tensor.shape().dim(0))});
+    next_[i] = numbers_.emplace(features[i].name, i).first->second;
+  }
+  next_.back() = features.size();
 }
 
 void ExampleRow::Begin(int64_t example) {
   example_ = static_cast<size_t>(example);
-  std::fill(taken_.begin(), taken_.end(), false);
+  std::ranges::fill(taken_, uint8_t{0});
+  count_ = 0;
+  last_ = 0;
 }
 
-std::optional<size_t> ExampleRow::Find(std::string_view name) const {
+std::optional<size_t> ExampleRow::FindByName(std::string_view name) {
   const auto found = numbers_.find(name);
-  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+  if (found == numbers_.end()) return std::nullopt;
+  next_[last_] = found->second;
+  last_ = found->second + 1;
+  return found->second;
 }
 
-StatusOr<std::span<std::byte>> ExampleRow::Take(size_t number) {
-  if (taken_[number]) return InvalidArgument("the example has it twice");
-  taken_[number] = true;
-  return Elements(number);
+Status ExampleRow::Twice() {
+  return InvalidArgument("the example has it twice");
 }
 
-Status ExampleRow::End(absl::FunctionRef<std::string(const ExampleFeature&)> describe) {
+Status ExampleRow::FillIn(absl::FunctionRef<std::string(const ExampleFeature&)> describe) {
   for (size_t i = 0; i < features_.size(); ++i) {
     const ExampleFeature& feature = features_[i];
-    if (taken_[i]) continue;
+    if (taken_[i] != 0) continue;
     if (!feature.variable && !feature.fill) {
       return InvalidArgument("feature ", feature.name, ": expected ", describe(feature),
                              ", but the example does not have this feature");
@@ -64,12 +76,6 @@ Status ExampleRow::End(absl::FunctionRef<std::string(const ExampleFeature&)> des
     FillMissing(feature, Elements(i));
   }
   return OkStatus();
-}
-
-std::span<std::byte> ExampleRow::Elements(size_t number) {
-  Tensor& tensor = tensors_[number];
-  const size_t bytes = tensor.num_bytes() / static_cast<size_t>(tensor.shape().dim(0));
-  return tensor.bytes().subspan(example_ * bytes, bytes);
 }
 
 }  // namespace tfjob::data

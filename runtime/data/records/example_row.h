@@ -3,13 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -63,34 +62,70 @@ void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements);
 // Stores the features of one example at a time in tensors. Only one thread may use a row.
 class ExampleRow {
  public:
-  // `features` and the memory of `tensors` must outlive this object. There is one tensor per
-  // feature, of the shape [examples, …].
+  // `features` must outlive this object. There is one tensor per feature, of the shape
+  // [examples, …].
   ExampleRow(const std::vector<ExampleFeature>& features, std::vector<Tensor> tensors);
 
   // From now on, stores a feature in another tensor. The examples of both tensors must have the
   // same number of bytes.
-  void Replace(size_t number, Tensor tensor) { tensors_[number] = std::move(tensor); }
+  void Replace(size_t number, Tensor tensor) {
+    tensors_[number] = std::move(tensor);
+    places_[number].begin = tensors_[number].bytes().data();
+  }
   // Starts filling example `example` of the tensors.
   void Begin(int64_t example);
-  // Returns the index of a feature, or nullopt if no feature has this name.
-  std::optional<size_t> Find(std::string_view name) const;
+  // Returns the index of a feature, or nullopt if no feature has this name. This is fastest if the
+  // features of all examples are looked up in the same order, because Find first tries the feature
+  // that came next in an earlier example.
+  std::optional<size_t> Find(std::string_view name) {
+    const size_t likely = next_[last_];
+    if (likely >= features_.size() || features_[likely].name != name) return FindByName(name);
+    last_ = likely + 1;
+    return likely;
+  }
   const ExampleFeature& feature(size_t number) const { return features_[number]; }
   // Returns the memory for the elements of a feature. Returns InvalidArgument if the feature has
   // already been taken for this example.
-  StatusOr<std::span<std::byte>> Take(size_t number);
+  StatusOr<std::span<std::byte>> Take(size_t number) {
+    if (taken_[number] != 0) return Twice();
+    taken_[number] = 1;
+    ++count_;
+    return Elements(number);
+  }
   // Fills in the features that have not been taken. Returns InvalidArgument if one of them is
   // required. For the message, `describe` returns the expected content of a feature, such as "2
   // values".
-  Status End(absl::FunctionRef<std::string(const ExampleFeature&)> describe);
+  Status End(absl::FunctionRef<std::string(const ExampleFeature&)> describe) {
+    return count_ == features_.size() ? OkStatus() : FillIn(describe);
+  }
 
  private:
-  std::span<std::byte> Elements(size_t number);
+  // Where a feature is stored.
+  struct Place {
+    std::byte* begin = nullptr;  // of the first example
+    size_t bytes = 0;            // of each example
+  };
+
+  std::span<std::byte> Elements(size_t number) {
+    const Place& place = places_[number];
+    return {place.begin + example_ * place.bytes, place.bytes};
+  }
+  std::optional<size_t> FindByName(std::string_view name);
+  Status FillIn(absl::FunctionRef<std::string(const ExampleFeature&)> describe);
+  static Status Twice();
 
   const std::vector<ExampleFeature>& features_;
-  std::vector<Tensor> tensors_;
-  std::map<std::string, size_t, std::less<>> numbers_;  // indices of the features, by name
+  std::vector<Tensor> tensors_;                           // one per feature
+  std::vector<Place> places_;                             // one per feature, in its tensor
+  std::unordered_map<std::string_view, size_t> numbers_;  // indices of the features, by name
   size_t example_ = 0;
-  std::vector<bool> taken_;  // for each feature, whether it has been taken
+  std::vector<uint8_t> taken_;  // for each feature, 1 if it has been taken
+  size_t count_ = 0;            // how many features have been taken
+  // The feature that was found last in this example, plus 1; 0 if none has been found.
+  size_t last_ = 0;
+  // For each value of last_, the feature that Find returned next, most recently. An index that does
+  // not exist stands for no feature.
+  std::vector<size_t> next_;
 };
 
 }  // namespace tfjob::data

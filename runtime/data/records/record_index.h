@@ -48,6 +48,8 @@ class RecordIndex {
 
   int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
   RecordPlace At(int64_t record) const;
+  // Returns the index of each file's first record.
+  std::vector<int64_t> file_starts() const { return {first_.begin(), first_.end() - 1}; }
   // Returns a hash of the checksums of all records, in their order.
   uint64_t hash() const { return contents_.hash(); }
   // Returns text with the size and the location of the index, such as "index of 80 bytes in

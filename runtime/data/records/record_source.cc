@@ -22,6 +22,7 @@ namespace {
 // Adds advice to the message of a DataLoss error.
 Status WithAdvice(const Status& error, const RecordOptions& options) {
   if (!absl::IsDataLoss(error)) return error;
+  if (!options.can_skip_damaged) return DataLoss(Message(error), "; replace the file");
   return DataLoss(Message(error), options.skip_damaged
                                       ? "; the file has changed since it was opened"
                                       : "; replace the file, or set on_damaged: skip to leave out "
@@ -125,6 +126,8 @@ class RecordSource : public Source {
   int64_t size() const override { return index_.size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return false; }
+  std::vector<int64_t> file_starts() const override { return index_.file_starts(); }
+  int64_t rows_in_memory() const override { return size() <= options_.most_listed ? size() : 0; }
   std::string Describe() const override {
     uint64_t bytes = 0, unpacked = 0;
     for (const RecordFile& file : files_.files()) (file.unpacked ? unpacked : bytes) += file.size;
@@ -144,6 +147,7 @@ class RecordSource : public Source {
     for (const ExampleFeature& feature : options_.features) hash.Add(Print(feature));
     for (const RecordOptions::Value& field : options_.fields)
       hash.Add(StrCat(field.name, " from ", field.feature, "\n"));
+    hash.Add(options_.layout);
     return hash.AddWord(index_.hash()).hash();
   }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override;

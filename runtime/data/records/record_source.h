@@ -25,10 +25,17 @@ struct RecordOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   std::vector<ExampleFeature> features;
   std::vector<Value> fields;
+  // How the format finds the features in a record, such as the columns of a table; "" if only the
+  // features determine this. Part of the fingerprint (Source::fingerprint).
+  std::string layout;
   // If set, all records are checked when the files are opened. Records that are damaged, are not
   // examples, or contain a damaged image are left out and counted (Source::LeftOut).
   bool skip_damaged = false;
   std::string cache_dir;  // folder for temporary files; "": TMPDIR, or /tmp
+  // If the source has at most this many records, it is shuffled by a list of their numbers
+  // (Source::rows_in_memory). Pipelines also use a list if PipelineOptions::most_listed allows it.
+  int64_t most_listed = 0;
+  bool can_skip_damaged = true;  // whether errors may suggest on_damaged: skip
   // The maximum number of records whose index is kept in memory. A larger index is kept in a mapped
   // temporary file.
   size_t most_indexed_in_memory = 1024 * 1024;

@@ -26,7 +26,7 @@ class TermTrie {
 
   int32_t root() const { return 0; }
   size_t bytes() const { return nodes_.size() * (sizeof(Node) + 1); }  // of memory
-  // Returns the node to which the bytes of `prefix` lead, or kNone.
+  // Returns the node that the bytes of `prefix` lead to, or kNone.
   int32_t Find(std::string_view prefix) const;
 
   struct Match {

@@ -59,7 +59,7 @@ class Tokenizer {
   virtual std::unique_ptr<TokenEncoder> MakeEncoder() const = 0;  // must not outlive the tokenizer
   virtual int64_t size() const = 0;                               // every id is in [0, size())
   virtual const SpecialTokens& special() const = 0;
-  // Returns a hash of everything on which the ids depend.
+  // Returns a hash of everything that the ids depend on.
   virtual uint64_t fingerprint() const = 0;
 };
 

@@ -28,7 +28,7 @@ class Vocabulary {
   // ids for unknown terms.
   StatusOr<int64_t> Find(std::string_view term) const;
   int64_t size() const { return oov_ + static_cast<int64_t>(ids_.size()); }  // number of ids
-  // Returns a hash of everything on which the ids depend.
+  // Returns a hash of everything that the ids depend on.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -69,6 +70,11 @@ class TextSource : public Source {
   int64_t size() const override { return files_.size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return false; }
+  std::vector<int64_t> file_starts() const override {
+    std::vector<int64_t> starts(static_cast<size_t>(size()));
+    std::iota(starts.begin(), starts.end(), 0);
+    return starts;
+  }
   std::string Describe() const override {
     return StrCat(files_.folder(), ": texts of ", files_.classes().size(),
                   files_.classes().size() == 1 ? " class, " : " classes, ", files_.TotalBytes(),

@@ -14,12 +14,21 @@ constexpr char kVarint = 0x08, kBytes = 0x0A, kFixed32 = 0x0D;
 
 // Removes a length-prefixed string from the front of `rest`, and stores it in `bytes`. Returns
 // false if there is no such string.
-bool TakeBytes(std::string_view& rest, std::string_view& bytes) {
+inline bool TakeBytes(std::string_view& rest, std::string_view& bytes) {
   uint64_t length = 0;
   if (!TakeVarint(rest, length) || length > rest.size()) return false;
-  bytes = rest.substr(0, length);
+  bytes = std::string_view(rest.data(), length);
   rest.remove_prefix(length);
   return true;
+}
+
+// Removes the field with this number (below 16), a string or a message, from the front of
+// `message`, and stores its content in `bytes`. If there is no such field, returns false; the two
+// views are then undefined.
+inline bool TakeField(int number, std::string_view& message, std::string_view& bytes) {
+  if (message.empty() || message.front() != static_cast<char>(number << 3 | 2)) return false;
+  message.remove_prefix(1);
+  return TakeBytes(message, bytes);
 }
 
 Status Malformed(ListKind kind, std::string_view list, std::string_view rest) {
@@ -27,8 +36,20 @@ Status Malformed(ListKind kind, std::string_view list, std::string_view rest) {
                          list.size() - rest.size(), " of ", list.size());
 }
 
-// Reads a Feature message. Returns false if it has no list.
-StatusOr<bool> ReadFeature(std::string_view value, Feature& feature) {
+// Reads a Feature message that consists of one list, as nearly all do. Otherwise, returns false.
+bool ReadUsualFeature(std::string_view value, Feature& feature) {
+  const int number = value.empty() ? 0 : value.front() >> 3;
+  std::string_view list;
+  if (number < 1 || number > 3 || !TakeField(number, value, list) || !value.empty()) return false;
+  feature.kind = static_cast<ListKind>(number - 1);
+  feature.list = list;
+  feature.has_list = true;
+  return true;
+}
+
+// Reads a Feature message into the fields of `feature` other than its name.
+Status ReadFeature(std::string_view value, Feature& feature) {
+  if (ReadUsualFeature(value, feature)) return OkStatus();
   int lists = 0;
   ProtobufReader reader(value);
   while (reader.Next()) {
@@ -37,9 +58,27 @@ StatusOr<bool> ReadFeature(std::string_view value, Feature& feature) {
     feature.list = reader.Bytes();
     ++lists;
   }
-  RETURN_IF_ERROR(reader.status());
+  if (!reader.status().ok()) return reader.status();
   if (lists > 1) return InvalidArgument("expected one list of values, got ", lists);
-  return lists == 1;
+  feature.has_list = lists == 1;
+  return OkStatus();
+}
+
+// Reads an entry of a map that consists of a name and a value, in this order, as nearly all do.
+// Otherwise, returns false.
+bool ReadUsualEntry(std::string_view entry, std::string_view& name, std::string_view& value) {
+  return TakeField(1, entry, name) && TakeField(2, entry, value) && entry.empty();
+}
+
+Status ReadEntry(std::string_view bytes, std::string_view& name, std::string_view& value) {
+  if (ReadUsualEntry(bytes, name, value)) return OkStatus();
+  name = value = {};
+  ProtobufReader entry(bytes);
+  while (entry.Next()) {
+    if (entry.field() == 1) name = entry.Bytes();
+    if (entry.field() == 2) value = entry.Bytes();
+  }
+  return entry.status();
 }
 
 // Calls `visit` for each entry of the map in field 1 of `bytes`. The map's keys are names, and its
@@ -50,12 +89,8 @@ Status VisitMap(std::string_view bytes,
   while (reader.Next()) {
     if (reader.field() != 1) continue;
     std::string_view name, value;
-    ProtobufReader entry(reader.Bytes());
-    while (entry.Next()) {
-      if (entry.field() == 1) name = entry.Bytes();
-      if (entry.field() == 2) value = entry.Bytes();
-    }
-    reader.Fail(entry.status());
+    const Status read = ReadEntry(reader.Bytes(), name, value);
+    if (!read.ok()) reader.Fail(read);
     if (!reader.status().ok()) break;
     const Status visited = visit(name, value);
     if (!visited.ok()) reader.Fail(Annotate(visited, StrCat("feature ", name.substr(0, 100))));
@@ -86,8 +121,8 @@ std::string_view Name(ListKind kind) {
 Status VisitExample(std::string_view example, const ExampleVisitor& visitor) {
   const auto on_feature = [&](std::string_view name, std::string_view value) -> Status {
     Feature feature{.name = name};
-    ASSIGN_OR_RETURN(const bool has_list, ReadFeature(value, feature));
-    return has_list ? visitor.on_feature(feature) : OkStatus();
+    RETURN_IF_ERROR(ReadFeature(value, feature));
+    return feature.has_list ? visitor.on_feature(feature) : OkStatus();
   };
   const auto on_steps = [&](std::string_view name, std::string_view value) {
     return visitor.on_steps({.name = name, .steps = value});
@@ -104,7 +139,7 @@ Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feat
   int64_t step = 0;
   const auto visit_step = [&](std::string_view value) -> Status {
     Feature feature{.name = steps.name};
-    ASSIGN_OR_RETURN(feature.has_list, ReadFeature(value, feature));
+    RETURN_IF_ERROR(ReadFeature(value, feature));
     return visit(feature);
   };
   ProtobufReader reader(steps.steps);

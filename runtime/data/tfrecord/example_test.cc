@@ -139,6 +139,37 @@ TEST(Example, VisitsTheStepsOfSequences) {
   }
 }
 
+// Entries and features that consist of exactly the usual fields are read in another way.
+TEST(Example, UnusualEncodingsMeanTheSame) {
+  using testing::WireField;
+  for (const size_t count : {1, 40}) {  // with lengths of one byte, and of two
+    const std::string list = FloatFeature(std::vector<float>(count, 1.5f));
+    const auto example_of = [](const std::string& entry) {
+      return WireField(1, WireField(1, entry));
+    };
+    const std::string name = WireField(1, "a");
+    const std::string usual = example_of(name + WireField(2, list));
+    const std::string unusual[] = {
+        example_of(WireField(2, list) + name),
+        example_of(name + WireField(2, list) + WireField(3, "new")),
+        example_of(name + WireField(2, list + WireField(4, "new"))),
+        example_of(name + WireField(2, WireField(4, "new") + list)),
+        example_of(name + WireField(2, Int64Feature({7})) + WireField(2, list)),
+        example_of(name + name + WireField(2, list)),
+    };
+    EXPECT_EQ(Names(usual), "a=a float_list");
+    for (const std::string& example : unusual) {
+      EXPECT_EQ(Names(example), "a=a float_list");
+      EXPECT_EQ(ListOf(example), ListOf(usual));
+    }
+    EXPECT_EQ(Names(example_of(name + WireField(2, list) + "\x08")),
+              "protobuf: a number does not end");
+    const std::string twice = list + list;
+    EXPECT_EQ(Names(example_of(name + WireField(2, twice))),
+              "feature a: expected one list of values, got 2");
+  }
+}
+
 TEST(Example, EveryPrefixIsReadOrRefused) {
   const std::string example = ExampleOf(
       {{"a", BytesFeature({"xyz"})}, {"b", FloatFeature({1, 2})}, {"c", Int64Feature({300, -1})}});

@@ -72,8 +72,8 @@ class FramingScanner {
          }});
   }
 
-  // Returns the length of the payload of the record at `offset`, or nullopt if there is no valid
-  // header, or if the file ends before the record does.
+  // Returns the payload length of the record at `offset`, or nullopt if there is no valid header,
+  // or if the file ends before the record does.
   StatusOr<std::optional<uint64_t>> Length(uint64_t offset) {
     const uint64_t left = file_.size - offset;
     if (left < kFraming) return std::optional<uint64_t>();

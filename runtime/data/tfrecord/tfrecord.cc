@@ -49,14 +49,18 @@ Status StoreString(const ExampleFeature& expected, std::string_view bytes,
   return OkStatus();
 }
 
-// The objects for reading a feature, which are created only once.
+// Describes how a feature is read. Determined once per feature.
 struct Reading {
-  ExampleFeature step;                  // StepOf(the feature)
-  std::unique_ptr<ImageReader> images;  // null unless the feature is an image
-  std::unique_ptr<StringReader> ids;    // null unless the feature consists of ids of strings
+  ListKind kind;        // KindOf(the feature)
+  ExampleFeature step;  // StepOf(the feature)
+  size_t step_elements = 0;
+  std::unique_ptr<ImageReader> images = nullptr;  // null unless the feature is an image
+  // Null unless the feature consists of ids of strings.
+  std::unique_ptr<StringReader> ids = nullptr;
 
   static Reading Of(const ExampleFeature& feature) {
-    Reading reading{.step = StepOf(feature)};
+    Reading reading{.kind = KindOf(feature), .step = StepOf(feature)};
+    reading.step_elements = static_cast<size_t>(reading.step.shape.num_elements());
     if (feature.image) reading.images = std::make_unique<ImageReader>(*feature.image);
     if (HasIds(feature)) reading.ids = std::make_unique<StringReader>(feature);
     return reading;
@@ -68,24 +72,20 @@ class FeatureReader {
  public:
   // `to` must have the size that the shape of `expected` requires.
   FeatureReader(const ExampleFeature& expected, const Reading& reading, std::span<std::byte> to)
-      : expected_(expected),
-        step_(reading.step),
-        images_(reading.images.get()),
-        ids_(reading.ids.get()),
-        to_(to) {}
+      : expected_(expected), reading_(reading), to_(to) {}
 
   // Reads a feature. If a sequence is expected, the list must contain the values of all steps, one
   // step after the other.
   Status Read(const Feature& found) const {
-    RETURN_IF_ERROR(CheckKind(expected_, found));
-    if (ids_ != nullptr) return ReadIds(found.list);
+    if (!found.has_list || found.kind != reading_.kind) return WrongKind(expected_, found);
+    if (reading_.ids != nullptr) return ReadIds(found.list);
     if (found.kind == ListKind::kBytes) return ReadStrings(found.list);
     return ReadNumbers(expected_, found, to_);
   }
 
   // Reads a feature list, with one feature per step.
   Status Read(const FeatureSteps& found) const {
-    if (ids_ != nullptr) {
+    if (reading_.ids != nullptr) {
       return InvalidArgument("expected ", Describe(expected_), ", got a list of steps; lists of ",
                              "steps are supported for numbers and decode_raw only");
     }
@@ -96,17 +96,17 @@ class FeatureReader {
     int64_t count = 0;
     RETURN_IF_ERROR(VisitSteps(found, [&](const Feature& feature) -> Status {
       if (count++ >= steps()) return OkStatus();
-      RETURN_IF_ERROR(CheckKind(step_, feature));
+      const ExampleFeature& step = reading_.step;
+      if (!feature.has_list || feature.kind != reading_.kind) return WrongKind(step, feature);
       const std::span<std::byte> to = Step(count - 1);
-      return step_.raw ? ReadOneString(feature.list, to) : ReadNumbers(step_, feature, to);
+      return step.raw ? ReadOneString(feature.list, to) : ReadNumbers(step, feature, to);
     }));
     return End(count);
   }
 
  private:
-  static Status CheckKind(const ExampleFeature& expected, const Feature& found) {
+  static Status WrongKind(const ExampleFeature& expected, const Feature& found) {
     if (!found.has_list) return InvalidArgument("expected a list of values, got none");
-    if (found.kind == KindOf(expected)) return OkStatus();
     return InvalidArgument("expected ", Describe(expected), ", got ", Name(found.kind));
   }
 
@@ -126,18 +126,19 @@ class FeatureReader {
 
   Status ReadNumbers(const ExampleFeature& expected, const Feature& found,
                      std::span<std::byte> to) const {
-    const size_t elements = to.size() / SizeOf(expected.dtype);
+    const bool floats = found.kind == ListKind::kFloat;
+    const size_t size = floats ? sizeof(float) : sizeof(int64_t);
+    const size_t elements = to.size() / size;
     const StatusOr<size_t> count =
-        found.kind == ListKind::kFloat
-            ? ReadFloatList(found.list, {reinterpret_cast<float*>(to.data()), elements})
-            : ReadInt64List(found.list, {reinterpret_cast<int64_t*>(to.data()), elements});
-    RETURN_IF_ERROR(count.status());
-    const auto step = static_cast<size_t>(step_.shape.num_elements());
-    const bool whole = !expected.sequence || *count % step == 0;
-    if (*count > elements || (*count < elements && !expected.variable) || !whole)
+        floats ? ReadFloatList(found.list, {reinterpret_cast<float*>(to.data()), elements})
+               : ReadInt64List(found.list, {reinterpret_cast<int64_t*>(to.data()), elements});
+    if (!count.ok()) return count.status();
+    if (*count == elements) return OkStatus();
+    const bool whole = !expected.sequence || *count % reading_.step_elements == 0;
+    if (*count > elements || !expected.variable || !whole)
       return InvalidArgument("expected ", Describe(expected), ", got ", *count,
                              expected.sequence ? " values" : "");
-    if (*count < elements) FillMissing(expected, to.subspan(*count * SizeOf(expected.dtype)));
+    FillMissing(expected, to.subspan(*count * size));
     return OkStatus();
   }
 
@@ -145,15 +146,17 @@ class FeatureReader {
     std::string_view bytes;
     ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {&bytes, 1}));
     if (count != 1) return InvalidArgument("expected one string in a bytes_list, got ", count);
-    if (images_ == nullptr) return StoreString(step_, bytes, to);
-    return images_->Read(bytes, {reinterpret_cast<float*>(to.data()), to.size() / sizeof(float)});
+    if (reading_.images == nullptr) return StoreString(reading_.step, bytes, to);
+    return reading_.images->Read(bytes,
+                                 {reinterpret_cast<float*>(to.data()), to.size() / sizeof(float)});
   }
 
   Status ReadIds(std::string_view list) const {
-    ids_->Begin(to_);
+    StringReader& ids = *reading_.ids;
+    ids.Begin(to_);
     RETURN_IF_ERROR(
-        VisitBytesList(list, [this](std::string_view string) { return ids_->Add(string); }));
-    return ids_->End();
+        VisitBytesList(list, [&ids](std::string_view string) { return ids.Add(string); }));
+    return ids.End();
   }
 
   Status ReadStrings(std::string_view list) const {
@@ -163,14 +166,12 @@ class FeatureReader {
     std::vector<std::string_view> strings(count);
     RETURN_IF_ERROR(ReadBytesList(list, strings).status());
     for (size_t i = 0; i < count; ++i)
-      RETURN_IF_ERROR(StoreString(step_, strings[i], Step(static_cast<int64_t>(i))));
+      RETURN_IF_ERROR(StoreString(reading_.step, strings[i], Step(static_cast<int64_t>(i))));
     return End(static_cast<int64_t>(count));
   }
 
   const ExampleFeature& expected_;
-  const ExampleFeature& step_;
-  ImageReader* const images_;  // null unless the feature is an image
-  StringReader* const ids_;    // null unless the feature consists of ids of strings
+  const Reading& reading_;
   const std::span<std::byte> to_;
 };
 

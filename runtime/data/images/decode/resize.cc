@@ -21,7 +21,8 @@ void Blend(const uint8_t* low, const uint8_t* high, float weight, int64_t count,
 }
 
 // Computes a row of the output from `from`, a row that has been interpolated vertically. The type S
-// is Resizer::Sample, which is private. Its `low` and `high` count values here, not pixels.
+// is Resizer::Sample, which is private. Here, its `low` and `high` are indices of values, not of
+// pixels.
 template <int channels, typename S>
 void BlendColumns(const float* from, const std::vector<S>& columns, float* to) {
   for (const S& column : columns) {
