@@ -1,27 +1,23 @@
 #include "runtime/device/cpu_runtime.h"
 
-#include <unistd.h>
-
 #include <cstring>
+
+#include "runtime/base/env.h"
 
 namespace tfjob::device {
 namespace {
-
-size_t PhysicalBytes() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-}
 
 class Cpu final : public DeviceRuntime {
  public:
   bool immediate() const override { return true; }
 
-  // Refuses to allocate more memory than the machine has, because Linux would grant the request and
-  // kill the process later.
+  // Refuses to allocate more memory than the process may use, because Linux would grant the request
+  // and kill the process later.
   StatusOr<Memory> Allocate(MemoryKind, size_t bytes, Buffer::Contents contents,
                             std::string_view name) override {
-    if (bytes > PhysicalBytes()) {
-      return ResourceExhausted(name, " needs ", bytes, " bytes of memory, but the machine has ",
-                               PhysicalBytes());
+    if (bytes > static_cast<size_t>(AvailableMemory())) {
+      return ResourceExhausted(name, " needs ", bytes,
+                               " bytes of memory, but this process may use ", AvailableMemory());
     }
     auto buffer = std::make_shared<Buffer>(bytes, contents);
     return Memory(buffer, buffer->data());

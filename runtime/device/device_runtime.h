@@ -6,7 +6,7 @@
 // their submission. Operations of different streams run in any order, unless an event orders them:
 // an operation that is submitted to a stream after Wait(stream, event) runs after all operations
 // that the event covers. An event covers the operations that were submitted to its stream before
-// Record, and all operations for which they had to wait. The host may assume that operations have
+// Record, and all operations that they had to wait for. The host may assume that operations have
 // run only after it has synchronised with an event that covers them.
 //
 // Threads: an object of these classes may be used by one thread at a time, and a DeviceRuntime by
@@ -23,7 +23,7 @@
 namespace tfjob::device {
 
 enum class MemoryKind {
-  kHost,    // ordinary memory of the host; asynchronous operations may not use it
+  kHost,    // ordinary memory of the host; asynchronous operations must not use it
   kPinned,  // host memory for copies to and from the device; the host must not write it while an
             // operation may read it, and must not access it while an operation may write it
   kDevice,  // only operations may access it, unless the runtime is immediate

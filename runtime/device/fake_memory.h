@@ -31,7 +31,7 @@ struct Block {
   MemoryKind kind = MemoryKind::kDevice;
   std::string name;
   bool freed = false;
-  int readers = 0, writers = 0;        // operations for which the host has not waited
+  int readers = 0, writers = 0;        // operations that the host has not waited for
   std::shared_ptr<std::byte> content;  // set only for device memory
 };
 

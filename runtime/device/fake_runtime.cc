@@ -1,6 +1,7 @@
 #include "runtime/device/fake_runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -29,6 +30,9 @@ class FakeEvent final : public Event {
 
 namespace {
 
+// How often a wait checks whether operations are ready.
+constexpr std::chrono::microseconds kPollReady{100};
+
 class FakeSequence final : public Sequence {
  public:
   std::vector<std::shared_ptr<const Operation>> operations;
@@ -48,7 +52,9 @@ std::shared_ptr<FakeRuntime> FakeRuntime::Create(FakeOptions options) {
 
 FakeRuntime::FakeRuntime(const FakeOptions& options)
     : random_(options.seed),
-      memory_(std::make_unique<FakeMemory>(options.memory_bytes, options.allocate)) {}
+      memory_(std::make_unique<FakeMemory>(options.memory_bytes, options.allocate)),
+      threads_are_processes_(options.threads_are_processes),
+      seconds_(options.seconds) {}
 
 FakeRuntime::~FakeRuntime() = default;
 
@@ -83,7 +89,10 @@ FakeStream& FakeRuntime::Own(Stream& stream) {
 }
 
 void FakeRuntime::RefuseWhileCapturing(std::string_view what) {
-  if (capturing_ > 0) Defect(StrCat(what, " while a stream captures"));
+  const bool refused = threads_are_processes_
+                           ? std::ranges::count(capturing_, std::this_thread::get_id()) > 0
+                           : !capturing_.empty();
+  if (refused) Defect(StrCat(what, " while a stream captures"));
 }
 
 StatusOr<Memory> FakeRuntime::Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
@@ -144,11 +153,37 @@ void FakeRuntime::SubmitLocked(std::shared_ptr<const Operation> operation, FakeS
   Submitted submitted{std::move(operation), stream.number, stream.clock,
                       ++submitted_[stream.number]};
   CheckOrder(submitted);
+  if (seconds_) Time(submitted);
   stream.clock.resize(std::max(stream.clock.size(), stream.number + 1));
   stream.clock[stream.number] = submitted.number;
   unknown_.push_back(submitted);
   queues_[stream.number].push_back(std::move(submitted));
+  submitted_more_.NotifyAll();
   if (Draw() % 4 == 0) RunOne();
+}
+
+void FakeRuntime::Time(const Submitted& submitted) {
+  ends_.resize(queues_.size());
+  double start = 0;
+  for (size_t i = 0; i < submitted.before.size(); ++i) {
+    if (submitted.before[i] > 0) start = std::max(start, ends_[i][submitted.before[i] - 1]);
+  }
+  std::vector<double>& own = ends_[submitted.stream];
+  if (!own.empty()) start = std::max(start, own.back());
+  own.push_back(start + seconds_(*submitted.operation));
+  timeline_.push_back({submitted.operation->name, submitted.stream, start, own.back()});
+}
+
+std::vector<TimedOperation> FakeRuntime::timeline() {
+  MutexLock lock(mutex_);
+  return timeline_;
+}
+
+std::vector<std::string> FakeRuntime::NamesIn(const Sequence& sequence) {
+  std::vector<std::string> names;
+  for (const auto& operation : static_cast<const FakeSequence&>(sequence).operations)
+    names.push_back(operation->name);
+  return names;
 }
 
 void FakeRuntime::CheckOrder(const Submitted& submitted) {
@@ -168,12 +203,14 @@ void FakeRuntime::CheckOrder(const Submitted& submitted) {
 }
 
 // Chooses a random stream among those whose first operation may run now, and runs that operation.
-void FakeRuntime::RunOne() {
+bool FakeRuntime::RunOne() {
   std::vector<size_t> ready;
   for (size_t i = 0; i < queues_.size(); ++i) {
-    if (!queues_[i].empty() && Covers(done_, queues_[i].front().before)) ready.push_back(i);
+    if (queues_[i].empty() || !Covers(done_, queues_[i].front().before)) continue;
+    const Operation& operation = *queues_[i].front().operation;
+    if (!operation.ready || operation.ready()) ready.push_back(i);
   }
-  if (ready.empty()) return;
+  if (ready.empty()) return false;
   const size_t stream = ready[Draw() % ready.size()];
   const Submitted next = std::move(queues_[stream].front());
   queues_[stream].pop_front();
@@ -185,11 +222,15 @@ void FakeRuntime::RunOne() {
   }
   next.operation->run(storage);
   done_[stream] = next.number;
+  return true;
 }
 
 void FakeRuntime::AwaitLocked(const Clock& clock) {
   RefuseWhileCapturing("synchronisation");
-  while (!Covers(done_, clock)) RunOne();
+  // If no operation is ready, another thread must submit one, or must make one ready.
+  while (!Covers(done_, clock)) {
+    if (!RunOne()) (void)submitted_more_.WaitFor(mutex_, kPollReady);
+  }
   Merge(host_, clock);
   auto kept = unknown_.begin();
   for (Submitted& submitted : unknown_) {
@@ -232,6 +273,15 @@ void FakeRuntime::Wait(Stream& stream, const Event& event) {
   Merge(own.clock, static_cast<const FakeEvent&>(event).clock);
 }
 
+bool FakeRuntime::HasRun(const Event& event) {
+  MutexLock lock(mutex_);
+  const Clock& clock = static_cast<const FakeEvent&>(event).clock;
+  if (!Covers(done_, clock)) RunOne();
+  if (!Covers(done_, clock)) return false;
+  AwaitLocked(clock);
+  return true;
+}
+
 Status FakeRuntime::Synchronize(const Event& event) {
   MutexLock lock(mutex_);
   AwaitLocked(static_cast<const FakeEvent&>(event).clock);
@@ -267,7 +317,7 @@ Status FakeRuntime::BeginCapture(Stream& stream) {
   FakeStream& own = Own(stream);
   if (own.captures) return FailedPrecondition("the stream captures already");
   own.captures = true;
-  ++capturing_;
+  capturing_.push_back(std::this_thread::get_id());
   return OkStatus();
 }
 
@@ -276,7 +326,7 @@ StatusOr<std::unique_ptr<Sequence>> FakeRuntime::EndCapture(Stream& stream) {
   FakeStream& own = Own(stream);
   if (!own.captures) return FailedPrecondition("the stream does not capture");
   own.captures = false;
-  --capturing_;
+  capturing_.erase(std::ranges::find(capturing_, std::this_thread::get_id()));
   auto sequence = std::make_unique<FakeSequence>();
   sequence->operations = std::exchange(own.captured, {});
   return sequence;

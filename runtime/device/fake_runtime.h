@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/base/mutex.h"
@@ -41,11 +42,21 @@ struct Access {
 };
 
 // An operation. Its function `run` receives one address per range, in the order of the ranges, and
-// accesses each range's contents at that address. `run` must not call the runtime.
+// accesses each range's contents at that address. The operation does not run before `ready` returns
+// true; an empty function is always ready. `run` and `ready` must not call the runtime.
 struct Operation {
   std::string name;
   std::vector<Access> accesses;
   std::function<void(std::span<void* const> storage)> run;
+  std::function<bool()> ready = {};
+};
+
+// An operation on the timeline of a device. It starts as soon as all operations that it waits for
+// have ended, including those that the host had already waited for when it submitted the operation.
+struct TimedOperation {
+  std::string name;
+  size_t stream = 0;
+  double start = 0, end = 0;  // in seconds
 };
 
 struct FakeOptions {
@@ -54,6 +65,10 @@ struct FakeOptions {
   // Allocates the memory in which the contents of device memory are stored for operations; `name`
   // is for messages. If empty, the contents are stored in ordinary memory.
   std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
+  // Returns how long an operation takes. If set, the device keeps a timeline.
+  std::function<double(const Operation&)> seconds;
+  // Every thread stands for a process, so a capture restricts only the thread that began it.
+  bool threads_are_processes = false;
 };
 
 // Thread-safe.
@@ -64,6 +79,16 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
 
   // Submits an operation to a stream of this device.
   void Submit(Operation operation, Stream& stream);
+
+  // Runs at most one operation. Returns whether all operations that the event covers have run; the
+  // host has then waited for them.
+  bool HasRun(const Event& event);
+
+  // Returns the names of the operations in a sequence of a FakeRuntime.
+  static std::vector<std::string> NamesIn(const Sequence& sequence);
+  // Returns the operations in the order of their submission, or nothing if FakeOptions::seconds is
+  // empty.
+  std::vector<TimedOperation> timeline();
 
   bool immediate() const override { return false; }
   StatusOr<Memory> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
@@ -87,7 +112,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   // The number of operations per stream, indexed by the stream's number. Depending on the use,
   // counts the operations that have been submitted, have run, or must run before another operation.
   using Clock = std::vector<uint64_t>;
-  // An operation for which the host has not waited.
+  // An operation that the host has not waited for.
   struct Submitted {
     std::shared_ptr<const Operation> operation;
     size_t stream = 0;
@@ -104,8 +129,10 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   FakeStream& Own(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SubmitLocked(std::shared_ptr<const Operation> operation, FakeStream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Time(const Submitted& submitted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckOrder(const Submitted& submitted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns false if no operation can run now.
+  bool RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitLocked(const Clock& clock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Retire(size_t stream);
@@ -113,6 +140,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   uint64_t Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
+  CondVar submitted_more_;
   uint64_t random_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<FakeMemory> memory_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<std::deque<Submitted>> queues_ ABSL_GUARDED_BY(mutex_);  // not yet run; by stream
@@ -120,8 +148,12 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   std::vector<size_t> free_streams_ ABSL_GUARDED_BY(mutex_);
   Clock submitted_ ABSL_GUARDED_BY(mutex_);
   Clock done_ ABSL_GUARDED_BY(mutex_);
-  Clock host_ ABSL_GUARDED_BY(mutex_);  // the operations for which the host has waited
-  int capturing_ ABSL_GUARDED_BY(mutex_) = 0;
+  Clock host_ ABSL_GUARDED_BY(mutex_);  // the operations that the host has waited for
+  std::vector<std::thread::id> capturing_ ABSL_GUARDED_BY(mutex_);  // one entry per capture
+  const bool threads_are_processes_;
+  const std::function<double(const Operation&)> seconds_;
+  std::vector<TimedOperation> timeline_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::vector<double>> ends_ ABSL_GUARDED_BY(mutex_);  // by stream and number
 };
 
 }  // namespace tfjob::device

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
+#include <thread>
 #include <utility>
 
 namespace tfjob::device {
@@ -62,6 +64,45 @@ TEST_F(FakeRuntimeTest, CopiesThroughPinnedMemory) {
   for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(Ints(back)[i], static_cast<int>(i) + 5);
   Ints(back)[0] = 1;
   Ints(pinned)[0] = 1;
+}
+
+TEST_F(FakeRuntimeTest, AnOperationRunsOnlyOnceItIsReady) {
+  bool ready = false;
+  runtime_->Submit({.name = "late",
+                    .accesses = {},
+                    .run = [this](std::span<void* const>) { notes_ += "late "; },
+                    .ready = [&ready] { return ready; }},
+                   *stream_);
+  Note("next ", *stream_);
+  runtime_->Record(*event_, *stream_);
+  Note("other ", *other_);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(runtime_->HasRun(*event_));
+  EXPECT_EQ(notes_, "other ");
+  ready = true;
+  for (int i = 0; i < 10 && !runtime_->HasRun(*event_);) ++i;
+  EXPECT_EQ(notes_, "other late next ");
+  EXPECT_TRUE(runtime_->HasRun(*event_));
+}
+
+TEST_F(FakeRuntimeTest, AWaitEndsWhenAnotherThreadMakesAnOperationReady) {
+  std::atomic<bool> ready = false, asked = false;
+  runtime_->Submit({.name = "late",
+                    .accesses = {},
+                    .run = [this](std::span<void* const>) { notes_ += "late"; },
+                    .ready =
+                        [&] {
+                          asked = true;
+                          return ready.load();
+                        }},
+                   *stream_);
+  runtime_->Record(*event_, *stream_);
+  std::thread other([&] {
+    while (!asked) std::this_thread::yield();
+    ready = true;
+  });
+  EXPECT_EQ(runtime_->Synchronize(*event_), OkStatus());
+  EXPECT_EQ(notes_, "late");
+  other.join();
 }
 
 TEST_F(FakeRuntimeTest, UndefinedMemoryIsNaN) {

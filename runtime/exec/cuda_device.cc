@@ -123,6 +123,7 @@ StatusOr<Device> MakeCudaDevice(const CudaParts& parts, const GpuOptions& option
                     {LauncherOf(runtime), std::move(products), arithmetic})),
                 .runtime = runtime,
                 .row_stride = DenseRows,
+                .recomputes = true,
                 .reason = ""};
   return device;
 }

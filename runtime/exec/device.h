@@ -26,6 +26,9 @@ struct Device {
   std::shared_ptr<device::DeviceRuntime> runtime;
   // Returns the stride, in elements, that the rows of a tensor or variable should have.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
+  // Set if the kernels support graph::Fusion::kRecompute, ReadHalfGradients, and FuseSgd with half
+  // types.
+  bool recomputes = false;
   std::string reason;      // why "auto" chose this device; "" if it was chosen by name
   bool for_tests = false;  // much slower than the CPU
 };

@@ -4,13 +4,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
+#include "runtime/device/cuda/fake_driver.h"
 #include "runtime/exec/device.h"
 
 namespace tfjob::exec {
 
 // Returns a new device. `seed` determines the order in which it runs operations and the threads of
-// kernels. No object of an earlier device may still be in use.
-Device EmulatedCudaDevice(uint64_t seed);
+// kernels. `change`, if set, may change the machine that is simulated. No object of an earlier
+// device may still be in use.
+Device EmulatedCudaDevice(uint64_t seed,
+                          const std::function<void(device::cuda::FakeMachine&)>& change = {});
+
+// Returns the GPUs of a new machine that has this number of them, for tests in which every thread
+// stands for a process that uses one of them.
+std::vector<Device> EmulatedCudaDevices(uint64_t seed, int count);
 
 }  // namespace tfjob::exec

@@ -69,7 +69,7 @@ TEST(FuseBiasGradient, JoinsTheGradientsOfALayer) {
 TEST(FuseBiasGradient, LeavesOtherProductsAlone) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {4, 4}), dy = Placeholder(b, "dy", kF32, {4, 4});
-  // The first product sums over the columns of dy. The second one needs the sums.
+  // The first product sums over the columns of dy, and the second product needs these sums.
   const Output sums = BiasAddGrad(b, dy);
   const Output first = MatMul(b, x, dy, false, true);
   const Output second = MatMul(b, BiasAdd(b, x, sums), dy);

@@ -6,6 +6,7 @@
 #include "runtime/graph/passes.h"
 #include "runtime/graph/passes/rewriter.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::exec {
 namespace {
@@ -24,23 +25,32 @@ bool IsPlainSgd(const Node& node) {
 }
 
 // Returns the MatMul that computes the gradient of the plain SGD step `apply`. Returns null if
-// `apply` is not a plain SGD step, or if its gradient is not the output of a MatMul or has another
-// use.
-const Node* ProductOf(const Graph& graph, const std::map<Output, int>& uses, const Node& apply) {
+// `apply` is not a plain SGD step, or if its gradient is not the output of a MatMul, has another
+// use, or has no more than `ignored` bytes. If `half_factors` is set, the gradient may also be
+// converted from such an output in a half type.
+const Node* ProductOf(const Graph& graph, const std::map<Output, int>& uses, const Node& apply,
+                      size_t ignored, bool half_factors) {
   if (!IsPlainSgd(apply)) return nullptr;
-  const Output gradient = apply.inputs[0];
+  Output gradient = apply.inputs[0];
+  const graph::TensorType& type = graph.type(gradient);
+  if (static_cast<size_t>(type.shape.num_elements()) * SizeOf(type.dtype) <= ignored)
+    return nullptr;
+  const Node& last = graph.node(gradient);
+  if (half_factors && last.op == "Cast" && uses.at(gradient) == 1 &&
+      type.dtype == DType::kFloat32 && IsHalf(graph.type(last.inputs[0]).dtype))
+    gradient = last.inputs[0];
   const Node& product = graph.node(gradient);
   return product.op == "MatMul" && uses.at(gradient) == 1 ? &product : nullptr;
 }
 
 }  // namespace
 
-Graph FuseSgd(const Graph& graph) {
+Graph FuseSgd(const Graph& graph, size_t ignored, bool half_factors) {
   const std::map<Output, int> uses = graph::CountUses(graph);
   graph::Rewriter rewriter(graph);
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    const Node* product = ProductOf(graph, uses, node);
+    const Node* product = ProductOf(graph, uses, node, ignored, half_factors);
     if (product == nullptr) {
       rewriter.Copy(id);
       continue;

@@ -126,6 +126,10 @@ std::vector<Case> ElementwiseCases() {
   }
   cases.push_back(
       {"Mul", {{5}}, [](Builder& b, const Inputs& in) { return Mul(b, in[0], in[0]); }});
+  // exchange_test.cc tests the gradient with several replicas.
+  cases.push_back({"AllReduceMean", {{5}}, [](Builder& b, const Inputs& in) {
+                     return AllReduceMean(b, Square(b, in[0]));
+                   }});
   cases.push_back({"ClipByValue", {{20}}, [](Builder& b, const Inputs& in) {
                      return ClipByValue(b, in[0], -1, 0.5);
                    }});

@@ -13,6 +13,7 @@
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/window.h"
 
 namespace tfjob::exec {
 namespace {
@@ -220,6 +221,61 @@ TEST(Passes, KeepTheStepsOfTraining) {
     ExpectNear(ValuesOf(graph, variables::DenseRowStride, true), expected);
     ExpectNear(ValuesOf(graph, Padded, true), expected);
   }
+}
+
+// Builds two convolutions with Relu and MaxPool (overlapping windows, then separate ones), and
+// fetches the loss and its gradients. The second convolution's gradients skip zeros in float32.
+Graph PooledConvolutions(DType dtype) {
+  const Window around{.height = {3, 1, 1, 1, 1}, .width = {3, 1, 1, 1, 1}};
+  Builder b;
+  std::vector<Output> wrt = {Placeholder(b, "x", dtype, {2, 9, 9, 3})};
+  Output y = wrt[0];
+  const auto layer = [&](const Shape& filter, const Window& pooling) {
+    wrt.push_back(Placeholder(b, StrCat("filter", wrt.size()), dtype, filter));
+    wrt.push_back(Placeholder(b, StrCat("bias", wrt.size()), dtype, {filter.dim(3)}));
+    y = Relu(b, BiasAdd(b, Conv2D(b, y, wrt[wrt.size() - 2], around), wrt.back()));
+    y = MaxPool(b, y, pooling);
+  };
+  layer({3, 3, 3, 32}, {.height = {3, 2}, .width = {3, 2}});
+  layer({3, 3, 32, 16}, {.height = {2, 2}, .width = {2, 2}});
+  const Output loss = Sum(b, Square(b, y), {});
+  b.AddFetch("loss", loss);
+  const std::vector<Output> gradients = Gradients(b, loss, wrt);
+  for (size_t i = 0; i < wrt.size(); ++i) b.AddFetch(StrCat("gradient", i), gradients[i]);
+  return *std::move(b).Finish();
+}
+
+template <typename T>
+std::vector<double> ValuesOfConvolutions(bool optimize) {
+  const Graph graph = PooledConvolutions(DTypeOf<T>::value);
+  variables::VariableStore store;
+  const auto program = Compile(graph, store, CpuDevice(), {.optimize = optimize});
+  EXPECT_TRUE(program.ok()) << program.status();
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> numbers(-0.3, 0.3);
+  std::vector<Tensor> inputs;
+  for (const auto& feed : (*program)->feeds()) {
+    Tensor& input = inputs.emplace_back(feed.type.dtype, feed.type.shape);
+    for (T& value : input.data<T>()) value = static_cast<T>(numbers(random));
+  }
+  std::vector<Feed> feeds;
+  for (const Tensor& input : inputs) feeds.push_back(Feed::Of(input));
+  EXPECT_TRUE((*program)->Run(feeds).ok());
+  std::vector<double> values;
+  for (size_t i = 0; i < (*program)->fetches().size(); ++i) {
+    for (const T value : (*program)->template Fetch<T>(static_cast<int>(i)))
+      values.push_back(static_cast<double>(value));
+  }
+  return values;
+}
+
+TEST(Passes, KeepTheGradientsOfPooledConvolutions) {
+  const std::vector<double> expected = ValuesOfConvolutions<double>(false);
+  ExpectNear(ValuesOfConvolutions<double>(true), expected);
+  const std::vector<double> single = ValuesOfConvolutions<float>(true);
+  ASSERT_EQ(single.size(), expected.size());
+  for (size_t i = 0; i < single.size(); ++i)
+    ASSERT_NEAR(single[i], expected[i], 1e-4 * (1 + std::abs(expected[i]))) << i;
 }
 
 // Returns the graph of a cross-entropy over probabilities, with its gradient. If `fuse` is set,

@@ -11,6 +11,7 @@
 #include "runtime/exec/uses.h"
 #include "runtime/graph/op.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::exec {
 namespace {
@@ -135,6 +136,7 @@ class Planner {
     TensorType expected = graph_.type(node.inputs[rows ? 1 : 0]);
     if (rows && variable.operand.shape.rank() == 2)
       expected.shape = {variable.operand.shape.dim(0), expected.shape.dim(1)};
+    if (IsHalf(expected.dtype)) expected.dtype = DType::kFloat32;  // the gradient of a float32
     RETURN_IF_ERROR(ExpectType(variable, expected));
     ASSIGN_OR_RETURN(optimizer::Optimizer optimizer, optimizer::FromAttributes(node.attributes));
     ASSIGN_OR_RETURN(std::vector<Variable*> slots,

@@ -22,10 +22,12 @@
 
 namespace tfjob::exec {
 
-enum class Home { kFeed, kVariable, kConstant, kArena };
+enum class Home { kFeed, kVariable, kConstant, kArena, kCaller };
 
 // The location and the layout of a value, as a kernel accesses it. `index` is the value's position
-// among the plan's feeds, variables, constants or buffers, depending on `home`.
+// among the plan's feeds, variables, constants or buffers, depending on `home`. For kCaller, which
+// MakePlan does not use, the value is in the memory of the fetch with this position
+// (Program::Place).
 struct Value {
   Home home = Home::kArena;
   int index = 0;

@@ -7,7 +7,8 @@ namespace tfjob::exec {
 namespace {
 
 // Prints where the value is stored, and its operand. Feeds and variables are printed by name ("x",
-// "dense/kernel"), constants as "const", and values in the arena by offset ("@1024").
+// "dense/kernel"), constants as "const", values in the arena by offset ("@1024"), and values in the
+// memory of a placed fetch by the fetch's name ("@gradients/dense/kernel").
 std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::vector<Port>& feeds,
                        const Value& value) {
   const auto i = static_cast<size_t>(value.index);
@@ -21,6 +22,8 @@ std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::ve
       return "const" + operand;
     case Home::kArena:
       return StrCat("@", memory.offsets[i]) + operand;
+    case Home::kCaller:
+      return StrCat("@", plan.fetches[i].name) + operand;
   }
   return operand;
 }

@@ -44,6 +44,15 @@ Status CheckFeeds(const std::vector<Port>& ports, std::span<const Feed> feeds) {
   return OkStatus();
 }
 
+// Returns an error if the caller has not placed all fetches.
+Status CheckPlaces(const Plan& plan, const std::vector<const std::byte*>& fetched) {
+  for (size_t i = 0; i < fetched.size(); ++i) {
+    if (fetched[i] != nullptr || plan.fetches[i].value.home != Home::kCaller) continue;
+    return FailedPrecondition("fetch ", plan.fetches[i].name, " has no memory: call Place first");
+  }
+  return OkStatus();
+}
+
 void CountWrites(const Plan& plan) {
   for (variables::Variable* variable : plan.written) variable->CountWrite();
 }
@@ -85,6 +94,7 @@ Status Program::Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on
 StatusOr<Ticket> Program::Start(std::span<const Feed> feeds) {
   State& s = *state_;
   RETURN_IF_ERROR(CheckFeeds(s.feeds, feeds));
+  RETURN_IF_ERROR(CheckPlaces(s.plan, s.fetched));
   if (s.runs == kMaxRuns) {
     return FailedPrecondition(kMaxRuns, " runs are in progress; wait for the oldest one first");
   }
@@ -145,11 +155,47 @@ Status Program::RunHere(std::span<const Feed> feeds, absl::FunctionRef<void(int)
 
 std::span<const std::byte> Program::FetchBytes(int fetch) const {
   const State& s = *state_;
-  ENFORCE(fetch >= 0 && fetch < static_cast<int>(s.fetches.size()), "a fetch of the program");
+  ENFORCE(!Keeps(fetch), "a fetch that the host can read");
   const auto i = static_cast<size_t>(fetch);
   const std::byte* const bytes =
       s.runtime->immediate() ? s.fetched[i] : s.slots[s.slot]->fetched(fetch);
   return {bytes, BytesOf(s.fetches[i].type)};
+}
+
+bool Program::Keeps(int fetch) const {
+  ENFORCE(fetch >= 0 && fetch < std::ssize(state_->fetches), "a fetch of the program");
+  return state_->kept[static_cast<size_t>(fetch)];
+}
+
+std::span<const std::byte> Program::KeptBytes(int fetch) const {
+  ENFORCE(Keeps(fetch), "a fetch that stays on the device");
+  const auto i = static_cast<size_t>(fetch);
+  return {state_->fetched[i], BytesOf(state_->fetches[i].type)};
+}
+
+bool Program::Places(int fetch) const {
+  ENFORCE(fetch >= 0 && fetch < std::ssize(state_->fetches), "a fetch of the program");
+  return state_->plan.fetches[static_cast<size_t>(fetch)].value.home == Home::kCaller;
+}
+
+void Program::Place(int fetch, std::span<std::byte> memory) {
+  State& s = *state_;
+  ENFORCE(Places(fetch), "a placed fetch");
+  const auto i = static_cast<size_t>(fetch);
+  ENFORCE(memory.size() == BytesOf(s.fetches[i].type), "memory of the fetch's size");
+  ENFORCE(s.runs == 0, "no run in progress");
+  if (s.fetched[i] == memory.data()) return;
+  s.fetched[i] = memory.data();
+  for (const PlacedOperand& operand :
+       std::ranges::equal_range(s.placed_operands, fetch, {}, &PlacedOperand::fetch)) {
+    Step& step = s.steps[static_cast<size_t>(operand.step)];
+    const auto position = static_cast<size_t>(operand.position);
+    if (operand.output) {
+      step.outputs[position] = memory.data();
+    } else {
+      step.inputs[position] = memory.data();
+    }
+  }
 }
 
 size_t Program::arena_bytes() const {

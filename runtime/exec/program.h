@@ -17,7 +17,8 @@
 //
 // Compiling may be slow and may fail. Running allocates no memory (apart from packing buffers
 // inside oneDNN). It fails only if the device fails, or if a feed is missing, has the wrong dtype
-// or size, or contains values that an op cannot use. A program borrows the store's variables and
+// or size, or contains values that an op cannot use, or if an exchange with other replicas fails
+// (exchange.h). A program borrows the store's variables and
 // the device's pool. Both must outlive the program. Programs compiled with the same store share its
 // variables, so only one of these programs may have runs in progress at any time.
 #pragma once
@@ -34,6 +35,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/device.h"
+#include "runtime/exec/exchange.h"
 #include "runtime/graph/graph.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/tensor.h"
@@ -47,6 +49,9 @@ namespace tfjob::exec {
 struct Feed {
   DType dtype = DType::kFloat32;
   std::span<const std::byte> bytes;
+  // The value is in the device memory of the program's runtime instead of the host's memory. The
+  // host must have waited for the operations that wrote it.
+  bool on_device = false;
 
   template <typename T>
   static Feed Of(std::span<T> values) {
@@ -70,8 +75,21 @@ struct CompileOptions {
   // The fetches, such as gradients, that Run or Wait announces as soon as they are computed. The
   // schedule is split into segments at these points.
   std::vector<std::string> announced;
+  // Announced fetches that the program computes directly in memory that the caller provides
+  // (Program::Place), so that the caller need not copy them. This is not possible for a fetch that
+  // the program reads after it has announced it, that shares its memory with another fetch, or that
+  // is not computed (a constant), nor on a device that is not immediate; Program::Places tells for
+  // which fetches it is possible.
+  std::vector<std::string> placed;
+  // Fetches that stay in the device's memory instead of being copied to the host
+  // (Program::KeptBytes). Ignored on an immediate device, where the host may access all memory.
+  std::vector<std::string> kept;
+  // The replicas of a step, with which the exchanges of the graph (graph::Effect::kExchange)
+  // exchange values. Must outlive the program. If null, there are no other replicas, and the graph
+  // is compiled without its exchanges.
+  Exchange* exchange = nullptr;
   // If set, the passes of graph/passes.h, FuseSgd and FuseBiasGradient rewrite the graph before it
-  // is compiled.
+  // is compiled, and GroupUpdates changes its plan.
   bool optimize = true;
 };
 
@@ -139,13 +157,15 @@ class Program {
   // Starts a run and returns without waiting for it. The run has been executed by the time Wait of
   // its ticket returns; on a CPU, the thread that calls Wait executes it. Runs are executed one
   // after another, in the order in which they were started. Returns InvalidArgument as Run does,
-  // and FailedPrecondition if kMaxRuns runs are in progress. The variables that the program uses
-  // must not be accessed until the run has finished.
+  // and FailedPrecondition if kMaxRuns runs are in progress, or if a fetch has no memory (Place).
+  // The variables that the program uses must not be accessed until the run has finished.
   StatusOr<Ticket> Start(std::span<const Feed> feeds);
 
-  // Returns the dense value of a fetch in the last run that was waited for. The value is valid
-  // until the next Run, Start or Wait. Before the first run, computed values are zeros. The address
-  // never changes if no run is started while another is in progress.
+  // Returns the dense value of a fetch in the last run that was waited for. The fetch must not be
+  // kept on the device. The value is valid
+  // until the next Run, Start or Wait. Before the first run, computed values are zeros, except in
+  // the memory of a placed fetch. The address never changes if no run is started while another is
+  // in progress, unless Place changes it.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {
@@ -154,6 +174,21 @@ class Program {
     const auto bytes = FetchBytes(fetch);
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
+
+  // Returns whether the fetch stays in the device's memory (CompileOptions::kept).
+  bool Keeps(int fetch) const;
+  // Returns the value of such a fetch, in the device's memory. It is valid from the time when the
+  // fetch is announced or, if it is not announced, when Wait returns, until the next Run or Start.
+  // The address never changes.
+  std::span<const std::byte> KeptBytes(int fetch) const;
+
+  // Returns whether the program computes the fetch in the caller's memory (CompileOptions::placed).
+  bool Places(int fetch) const;
+  // Sets the memory of such a fetch, which has the size of its value and is aligned to kAlignment
+  // (memory_plan.h). Call Place before the first run, and whenever the memory moves; no run may be
+  // in progress. A run writes to this memory until it announces the fetch, not only the fetch's
+  // value, and does not access it afterwards.
+  void Place(int fetch, std::span<std::byte> memory);
 
   // Return the size of the arena, and the size that the arena would have if no memory were reused.
   size_t arena_bytes() const;

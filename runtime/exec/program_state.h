@@ -33,6 +33,14 @@ struct FedInput {
   int feed;
 };
 
+// An input or an output of a kernel whose address is the memory of a placed fetch.
+struct PlacedOperand {
+  int step;
+  bool output;
+  int position;  // among the inputs or the outputs of the step
+  int fetch;
+};
+
 // Steps [begin, end), and the announced fetches that are ready after them.
 struct Segment {
   int begin = 0;
@@ -62,8 +70,10 @@ struct Program::State {
   std::vector<Port> fetches;
   std::vector<Step> steps;
   std::vector<FedInput> fed_inputs;
+  std::vector<PlacedOperand> placed_operands;  // ordered by fetch
   std::vector<Segment> segments;
-  std::vector<const std::byte*> fetched;  // address of each fetch
+  std::vector<const std::byte*> fetched;  // address of each fetch; null before Program::Place
+  std::vector<bool> kept;                 // by fetch: see CompileOptions
 
   // The first `runs` elements are in use, oldest run first.
   std::array<RunInProgress, kMaxRuns> in_progress;

@@ -48,8 +48,21 @@ Status RunSlot::Allocate() {
   ASSIGN_OR_RETURN(staged_,
                    runtime_.Allocate(MemoryKind::kPinned, feed_bytes_, kUndefined, "feeds"));
   ASSIGN_OR_RETURN(fed_, runtime_.Allocate(MemoryKind::kDevice, feed_bytes_, kUndefined, "feeds"));
+  RETURN_IF_ERROR(AllocateResults());
+  ASSIGN_OR_RETURN(copied_, runtime_.NewEvent());
+  for (size_t i = 0; i < s_.segments.size(); ++i) {
+    ASSIGN_OR_RETURN(ended_.emplace_back(), runtime_.NewEvent());
+  }
+  return AllocateRefusals();
+}
+
+Status RunSlot::AllocateResults() {
   for (size_t i = 0; i < s_.fetches.size(); ++i) {
     const Value& value = s_.plan.fetches[i].value;
+    if (s_.kept[i]) {
+      fetched_.push_back(nullptr);
+      continue;
+    }
     if (value.home == Home::kConstant) {
       const Tensor& constant = s_.plan.constants[static_cast<size_t>(value.index)];
       fetched_.push_back(constant.bytes().data());
@@ -57,15 +70,11 @@ Status RunSlot::Allocate() {
     }
     ASSIGN_OR_RETURN(
         results_.emplace_back(),
-        runtime_.Allocate(MemoryKind::kPinned, BytesOf(s_.fetches[i]), Buffer::Contents::kZero,
-                          StrCat("fetch ", s_.fetches[i].name)));
+        runtime_.Allocate(device::MemoryKind::kPinned, BytesOf(s_.fetches[i]),
+                          Buffer::Contents::kZero, StrCat("fetch ", s_.fetches[i].name)));
     fetched_.push_back(At(results_.back(), 0));
   }
-  ASSIGN_OR_RETURN(copied_, runtime_.NewEvent());
-  for (size_t i = 0; i < s_.segments.size(); ++i) {
-    ASSIGN_OR_RETURN(ended_.emplace_back(), runtime_.NewEvent());
-  }
-  return AllocateRefusals();
+  return OkStatus();
 }
 
 Status RunSlot::AllocateRefusals() {
@@ -109,7 +118,7 @@ void RunSlot::SubmitSegment(size_t number) {
   if (number == 0 && stream_.refusals() > 0)
     stream_.Copy(read_refusal_.get(), refusal_.get(), sizeof(kernels::Refusal));
   for (size_t i = 0; i < s_.fetches.size(); ++i) {
-    if (s_.plan.fetches[i].value.home == Home::kConstant) continue;
+    if (s_.plan.fetches[i].value.home == Home::kConstant || s_.kept[i]) continue;
     const bool here = std::ranges::count(segment.announced, static_cast<int>(i)) > 0;
     const bool at_end = number + 1 == s_.segments.size() &&
                         std::ranges::none_of(s_.segments, [i](const Segment& other) {
@@ -120,13 +129,28 @@ void RunSlot::SubmitSegment(size_t number) {
   }
 }
 
-void RunSlot::Start(std::span<const Feed> feeds) {
-  const trace::Span span(trace::Category::kCopy, "copy feeds, launch");
+// Copies neighbouring feeds of the host together.
+void RunSlot::CopyFeeds(std::span<const Feed> feeds) {
+  size_t begin = 0;  // of the feeds that are staged, but have not been copied
+  const auto copy_staged = [&](size_t end) {
+    runtime_.Copy(At(fed_, begin), At(staged_, begin), end - begin, *s_.copies);
+  };
   for (size_t i = 0; i < feeds.size(); ++i) {
     const std::span<const std::byte> bytes = feeds[i].bytes;
-    if (!bytes.empty()) std::memcpy(At(staged_, feed_offsets_[i]), bytes.data(), bytes.size());
+    if (feeds[i].on_device) {
+      copy_staged(feed_offsets_[i]);
+      runtime_.Copy(At(fed_, feed_offsets_[i]), bytes.data(), bytes.size(), *s_.copies);
+      begin = feed_offsets_[i] + Aligned(bytes.size());
+    } else if (!bytes.empty()) {
+      std::memcpy(At(staged_, feed_offsets_[i]), bytes.data(), bytes.size());
+    }
   }
-  runtime_.Copy(fed_.get(), staged_.get(), feed_bytes_, *s_.copies);
+  copy_staged(feed_bytes_);
+}
+
+void RunSlot::Start(std::span<const Feed> feeds) {
+  const trace::Span span(trace::Category::kCopy, "copy feeds, launch");
+  CopyFeeds(feeds);
   runtime_.Record(*copied_, *s_.copies);
   runtime_.Wait(*s_.compute, *copied_);
   if (clear_refusal_)

@@ -42,6 +42,9 @@ class RunSlot {
  private:
   RunSlot(Program::State& state, ThreadPool* pool);
   Status Allocate();
+  Status AllocateResults();
+  // Submits the copies of the feeds.
+  void CopyFeeds(std::span<const Feed> feeds);
   // Allocates the memory for refusals, if kernels of the program may refuse their inputs.
   Status AllocateRefusals();
   Status Capture();
@@ -57,8 +60,8 @@ class RunSlot {
   size_t feed_bytes_ = 0;
   device::Memory staged_;  // the feeds in pinned memory
   device::Memory fed_;     // the feeds in device memory
-  // The fetches in pinned memory. Each fetch has its own allocation, because the host reads an
-  // announced fetch while others are being copied.
+  // The fetches in pinned memory, except those that stay on the device. Each fetch has its own
+  // allocation, because the host reads an announced fetch while others are being copied.
   std::vector<device::Memory> results_;
   std::vector<const std::byte*> fetched_;
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment

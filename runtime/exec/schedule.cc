@@ -61,7 +61,7 @@ std::vector<bool> FindNeededByChecks(const graph::Graph& graph,
   return needed;
 }
 
-// Returns, for each node, the position of the last node for which it must wait, or its own position
+// Returns, for each node, the position of the last node that it must wait for, or its own position
 // if it does not have to wait for a later node.
 std::vector<int> FindAwaited(const graph::Graph& graph,
                              const std::vector<std::vector<int>>& before) {
@@ -97,8 +97,8 @@ std::vector<int> Schedule(const graph::Graph& graph) {
   AddUsersOfReads(graph, before);
   AddInputs(graph, before);
   const std::vector<int> awaited = FindAwaited(graph, before);
-  // Places each write, and everything that depends on it, directly after the last node for which it
-  // waits.
+  // Places each write, and everything that depends on it, directly after the last node that it
+  // waits for.
   std::vector<int> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](int id) {

@@ -38,7 +38,7 @@ Output Builder::Add(std::string_view op, std::vector<Output> inputs, Attributes 
   auto outputs = InferTypes(op, types, attributes);
   const Effect effect = outputs.ok() ? FindOp(op)->effect : Effect::kNone;
   std::string wanted(name.empty() ? op : name);
-  if (effect == Effect::kNone) wanted = scope_ + wanted;
+  if (effect == Effect::kNone || effect == Effect::kExchange) wanted = scope_ + wanted;
   if (!outputs.ok()) return Fail(Annotate(outputs.status(), "node " + wanted));
   if (effect == Effect::kFeed && names_.contains(wanted)) {
     return Fail(AlreadyExists("node ", wanted, ": the name of a Placeholder must be unused"));

@@ -103,6 +103,23 @@ TEST(StateDependencies, OrderReadsAndWritesOfOneVariable) {
   EXPECT_EQ(before[4], (std::vector<int>{2, 3}));
 }
 
+// Exchanges keep their order, even those that do not use each other's values.
+TEST(StateDependencies, OrderExchanges) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});  // 0
+  const NameScope scope(b, "norm");
+  const Output first = AllReduceMean(b, x);   // 1
+  Exp(b, first);                              // 2
+  const Output second = AllReduceMean(b, x);  // 3
+  const auto before = StateDependencies(b.graph());
+  EXPECT_TRUE(before[1].empty());
+  EXPECT_TRUE(before[2].empty());
+  EXPECT_EQ(before[3], (std::vector<int>{1}));
+  EXPECT_EQ(b.graph().node(second).name, "norm/AllReduceMean_1");
+  EXPECT_EQ(b.graph().node(second).attributes.Get<int64_t>(kExchange, -1), 1);
+  EXPECT_EQ(Exchanges(b.graph()), (std::vector<int>{1, 3}));
+}
+
 struct InferenceCase {
   const char* op;
   std::vector<TensorType> inputs;

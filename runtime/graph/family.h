@@ -25,6 +25,8 @@ using Gradient = std::vector<Output>;
 std::vector<Op> SourceOps();
 std::vector<Op> LinearOps();
 std::vector<Op> BatchMatMulOps();
+std::vector<Op> AttentionOps();
+std::vector<Op> LayerNormalizationOps();
 std::vector<Op> ElementwiseOps();
 std::vector<Op> ShapeOps();
 std::vector<Op> SliceOps();
@@ -32,6 +34,7 @@ std::vector<Op> GatherOps();
 std::vector<Op> ImageOps();
 std::vector<Op> ImageTransformOps();
 std::vector<Op> BatchNormOps();
+std::vector<Op> CollectiveOps();
 std::vector<Op> ScanOps();
 
 // Implements the gradient of Scan (ops/scan_gradient.cc).

@@ -21,7 +21,7 @@ namespace tfjob::graph {
 // through integers, booleans or comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
-// Like Gradients, except for matrices on which the loss depends only through Gather: for each of
+// Like Gradients, except for matrices that the loss depends on only through Gather: for each of
 // them, returns only the rows of the gradient that may be nonzero, and does not compute the dense
 // gradient.
 std::vector<GradientOrRows> GradientsOrRows(Builder& b, Output loss, std::span<const Output> wrt);

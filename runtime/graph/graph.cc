@@ -80,13 +80,18 @@ std::string Graph::ToString() const {
 std::vector<std::vector<int>> StateDependencies(const Graph& graph) {
   std::vector<std::vector<int>> before(graph.nodes().size());
   std::map<std::string, Accesses> variables;
+  int exchange = -1;  // the last exchange so far
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
     const std::string* name = node.attributes.Find<std::string>("variable");
     const Op* op = FindOp(node.op);
+    std::vector<int>& dependencies = before[static_cast<size_t>(id)];
+    if (op != nullptr && op->effect == Effect::kExchange) {
+      if (exchange >= 0) dependencies.push_back(exchange);
+      exchange = id;
+    }
     if (name == nullptr || op == nullptr) continue;
     Accesses& accesses = variables[*name];
-    std::vector<int>& dependencies = before[static_cast<size_t>(id)];
     if (accesses.last_write >= 0) dependencies.push_back(accesses.last_write);
     if (op->effect == Effect::kRead) accesses.reads_since.push_back(id);
     if (op->effect != Effect::kWrite) continue;

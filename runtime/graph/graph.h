@@ -96,8 +96,9 @@ class Graph {
 };
 
 // Returns, for each node, the earlier nodes that must run first because they access the same
-// variable. A read depends on the preceding write. A write depends on the preceding write and on
-// all reads between the two. Dependencies through inputs are not included.
+// variable or exchange values (op.h), too. A read depends on the preceding write. A write depends
+// on the preceding write and on all reads between the two. An exchange depends on the preceding
+// exchange. Dependencies through inputs are not included.
 std::vector<std::vector<int>> StateDependencies(const Graph& graph);
 
 }  // namespace tfjob::graph

@@ -16,6 +16,7 @@
 //   Reshape, BroadcastTo              shape
 //   Sum, Mean, Max, Min               axes: always present, ascending, from 0
 //   Scan                              see scan.h
+//   AllReduceMean                     exchange: see Effect::kExchange
 #pragma once
 
 #include <string>
@@ -75,7 +76,16 @@ enum class Effect {
   kFeed,   // its value is fed at each run
   kRead,   // reads the variable it names
   kWrite,  // writes the variable it names
+  // Combines its input with the inputs of the same op on the other replicas of the step. All
+  // replicas must run the same exchanges in the same order. Passes therefore never drop, merge,
+  // fold, fuse, copy or reorder exchanges. The output has the type of the input.
+  kExchange,
 };
+
+// The attribute of exchanges: the number of exchanges before this one in the graph.
+inline constexpr char kExchange[] = "exchange";
+// Returns the positions of the exchanges in the graph, in order.
+std::vector<int> Exchanges(const Graph& graph);
 
 struct Op {
   std::string_view name;

@@ -171,6 +171,15 @@ struct BatchNorm {
 };
 BatchNorm FusedBatchNorm(Builder& b, Output x, Output gamma, Output beta, double epsilon);
 
+// Returns the mean of x over the replicas of a step, weighted by their numbers of examples. x is a
+// vector of float32 or float64. A replica without examples does not count, but must take part
+// (exec/exchange.h). Without other replicas, returns x.
+//
+// If x is a mean over the examples of the replica, the result is the mean over all examples. The
+// gradient assumes that the replicas together minimise the mean of their losses, with the same
+// weights.
+Output AllReduceMean(Builder& b, Output x);
+
 // Random ops. They are stateless: Philox4x32-10 computes the numbers from (seed, op_id, replica,
 // step). `step` and `seed` are int64 scalars that are fed at each run. These functions set the
 // attribute op_id, which distinguishes the random ops of a graph. `replica` distinguishes tasks

@@ -19,8 +19,8 @@ bool CanBeCopied(const Node& node) {
 
 // Returns whether the gradient needs a copy of the node even if the values of the node are kept.
 bool GradientNeedsCopy(const Node& node) {
-  // The gradient adds outputs to an op with a body. The original would compute them in the forward
-  // pass and keep them.
+  // The gradient adds outputs to an op with a body. Without a copy, the op would compute these
+  // outputs in the forward pass, and they would be kept until the backward pass.
   const bool extends = Subgraph::Find(node.attributes, "body") != nullptr;
   // These gradients compare the output with the input. In half types, passes may fuse the ops
   // before the copy differently, so the input may be rounded differently.

@@ -43,6 +43,22 @@ Graph GradientsOfTwoLayers(bool recompute) {
   return RemoveDeadCode(MergeCommonSubexpressions(*graph));
 }
 
+// A copy would be one more exchange.
+TEST(Recompute, CopiesNoExchange) {
+  Builder b;
+  const Output x = ReadVariable(b, "x", DType::kFloat32, {3});
+  Output y;
+  {
+    const RecomputeScope scope(b);
+    y = Tanh(b, Mul(b, x, AllReduceMean(b, Exp(b, x))));
+  }
+  const std::vector<Output> wrt = {x};
+  b.AddFetch("gradient", Gradients(b, Sum(b, Square(b, y), {}), wrt)[0]);
+  const Graph graph = *std::move(b).Finish();
+  EXPECT_EQ(Exchanges(graph).size(), 2u) << graph.ToString();  // one is the gradient's
+  EXPECT_EQ(std::ranges::count(graph.nodes(), "Exp", &Node::op), 2) << graph.ToString();
+}
+
 // Returns the names of the forward values that a gradient uses, apart from feeds and variables.
 std::set<std::string> UsedByGradients(const Graph& graph) {
   std::set<std::string> used;

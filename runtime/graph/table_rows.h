@@ -26,7 +26,7 @@ struct RowTable {
 
 struct SeparatedGraph {
   Graph graph;  // the main graph, without the tables
-  Graph ids;    // has only the feeds of the original graph on which the ids depend
+  Graph ids;    // has only those feeds of the original graph that the ids depend on
   std::vector<RowTable> tables;
 };
 

@@ -44,7 +44,7 @@ const Node* Find(const Graph& graph, const std::string& name) {
   return nullptr;
 }
 
-// Returns the names of the feeds on which a value depends.
+// Returns the names of the feeds that a value depends on.
 std::set<std::string> FeedsOf(const Graph& graph, Output value) {
   std::set<std::string> feeds;
   std::vector<int> nodes = {value.node};

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/collectives/shared/thread_communicator.h"
 #include "runtime/exec/slots.h"
 
@@ -27,11 +28,14 @@ Status ForEachPart(const StepModel& model, const state::TrainingState& training,
 }  // namespace
 
 StatusOr<std::unique_ptr<Memory>> Memory::Create(const MemoryOptions& options) {
+  ENFORCE(options.tasks == 1 || options.devices == 1, "one device per task if there are several");
   if (options.devices > 1 && !options.device.runtime->immediate()) {
     return Unimplemented("strategy.devices: only CPUs can be divided into devices, but the task ",
                          "computes on ", options.device.name, "; use Strategy::OneDevice");
   }
   std::unique_ptr<Memory> memory(new Memory());
+  memory->task_ = options.task;
+  memory->tasks_ = options.tasks;
   memory->places_.resize(static_cast<size_t>(options.devices));
   std::vector<std::unique_ptr<collectives::Communicator>> communicators;
   if (options.devices > 1) communicators = collectives::MakeThreadCommunicators(options.devices);

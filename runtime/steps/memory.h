@@ -1,5 +1,5 @@
-// Stores the variables of the models that steps use, on each device of a task. All devices have the
-// same values.
+// Stores the variables of the models that steps use, on each device of a task. All devices of all
+// tasks have the same values.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,10 @@ struct MemoryOptions {
   exec::Device device;
   int devices = 1;
   int threads = 1;  // total for all devices; each device has at least one thread
+  // If steps are taken together with other tasks, this task's rank and the number of tasks. Each
+  // task then has one device.
+  int task = 0;
+  int tasks = 1;
 };
 
 // Stores the variables and slots on each device. Variables exist as long as the Memory. Not
@@ -37,11 +41,26 @@ class Memory {
     std::unique_ptr<ThreadPool> pool;
     exec::Device device;
     std::unique_ptr<variables::VariableStore> store;
-    std::unique_ptr<collectives::Communicator> communicator;  // null if there is only one device
-    Status status;                                            // status of the current work
+    // Connects the devices of this task; null if there is only one.
+    std::unique_ptr<collectives::Communicator> communicator;
+    Status status;  // status of the current work
   };
 
+  // Connects this task to the others. All tasks must call Connect before they run a step together.
+  // The communicator must outlive the memory.
+  void Connect(collectives::Communicator& tasks) { between_tasks_ = &tasks; }
+
   int devices() const { return static_cast<int>(places_.size()); }
+  int tasks() const { return tasks_; }
+  // Returns the number of devices in all tasks.
+  int replicas() const { return devices() * tasks_; }
+  // Returns the index of a device of this task among the devices of all tasks.
+  int replica(int device) const { return task_ * devices() + device; }
+  // Returns the communicator that connects the device with all others. Requires several replicas,
+  // and Connect if there are several tasks.
+  collectives::Communicator& communicator(int device) {
+    return tasks_ > 1 ? *between_tasks_ : *place(device).communicator;
+  }
   Place& place(int device) { return places_[static_cast<size_t>(device)]; }
   // Calls work(device) for all devices concurrently, each on a thread of the device. If several
   // calls fail, returns the error of the first device in order.
@@ -64,6 +83,8 @@ class Memory {
  private:
   Memory() = default;
 
+  int task_ = 0, tasks_ = 1;
+  collectives::Communicator* between_tasks_ = nullptr;
   std::vector<Place> places_;
   std::unique_ptr<strategy::DeviceThreads> threads_;
 };

@@ -20,7 +20,7 @@ Status NodeError(const Node& node, const Status& error) {
   return node.name.empty() ? error : Annotate(error, node.name);
 }
 
-// Returns the output to which `value` refers, or an error if the node has no such output.
+// Returns the output that `value` refers to, or an error if the node has no such output.
 StatusOr<Output> At(const std::vector<std::vector<Output>>& values, const Value& value) {
   const std::vector<Output>& from = values[static_cast<size_t>(value.node)];
   if (value.output >= 0 && static_cast<size_t>(value.output) < from.size())
@@ -117,7 +117,7 @@ Status CheckGradients(const StepGraph& step,
   return OkStatus();
 }
 
-// Calls visit(model, variable, value) for each moving statistic to which the step assigns a value.
+// Calls visit(model, variable, value) for each moving statistic that the step assigns a value to.
 template <typename Visit>
 void ForEachStatistic(const StepGraph& step, const Visit& visit) {
   for (size_t m = 0; m < step.models.size(); ++m) {

@@ -21,12 +21,14 @@ struct StepRunner::Compiled {
 struct StepRunner::OnDevice {
   std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // keyed by the number of rows
   Compiled* last = nullptr;  // used in the current run; null if the device has no rows
-  // Used only if there are several devices: the changes, which are summed over the devices, and the
-  // program that applies the sums. All changes of the same type are parts of one array, so that a
-  // single operation sums them.
+  // Used only if there are several replicas: the values that are summed over the replicas, and the
+  // program that applies the changes. All values of the same type are parts of one array, so that a
+  // single operation sums them. The values are the changes and, if there are several tasks, the
+  // reduced results.
   std::vector<Change> order;
   std::vector<DType> dtypes;  // types of the changes
   std::vector<std::span<std::byte>> changes;
+  std::vector<std::span<std::byte>> results;  // per result; empty if it is not summed here
   std::vector<Tensor> arrays;
   std::unique_ptr<exec::Program> updates;
   std::vector<exec::Feed> update_feeds;
@@ -35,6 +37,37 @@ struct StepRunner::OnDevice {
 namespace {
 
 constexpr size_t kAlignment = 64;  // alignment of the changes, for kernels
+
+// Divides one array per type among values.
+class Arrays {
+ public:
+  void Add(const graph::TensorType& type) {
+    const size_t size = static_cast<size_t>(type.shape.num_elements()) * SizeOf(type.dtype);
+    size_t& end = sizes_[type.dtype];
+    parts_.push_back({type.dtype, end, size});
+    end += (size + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  std::vector<Tensor> Allocate() const {
+    std::vector<Tensor> arrays;
+    for (const auto& [dtype, size] : sizes_)
+      arrays.emplace_back(dtype, Shape({static_cast<int64_t>(size / SizeOf(dtype))}));
+    return arrays;
+  }
+  // Returns the part of a value, by the order of Add, in arrays that Allocate has returned.
+  std::span<std::byte> PartOf(std::vector<Tensor>& arrays, size_t value) const {
+    const Part& part = parts_[value];
+    const auto array = std::ranges::find(arrays, part.dtype, &Tensor::dtype);
+    return array->bytes().subspan(part.begin, part.size);
+  }
+
+ private:
+  struct Part {
+    DType dtype;
+    size_t begin, size;
+  };
+  std::vector<Part> parts_;
+  std::map<DType, size_t> sizes_;
+};
 
 // Adds the elements of `from` to the elements of `to`, which have the same type.
 template <typename T>
@@ -112,6 +145,15 @@ Status CheckReductions(const Definition& definition, const BuiltStep& built) {
   return OkStatus();
 }
 
+// The gradients of a step are sums over the devices, but exchanges assume means (graph/ops.h).
+Status CheckNoExchanges(const graph::Graph& graph) {
+  const std::vector<exec::PlannedExchange> exchanges = exec::ExchangesOf(graph);
+  if (exchanges.empty()) return OkStatus();
+  return Unimplemented("the layer with the op ", exchanges[0].name, " has synchronized: true, ",
+                       "which custom training steps support only on one device; ",
+                       "use synchronized: false, one device, or Model::Fit");
+}
+
 }  // namespace
 
 StepRunner::StepRunner(Definition definition, std::shared_ptr<Memory> memory)
@@ -137,44 +179,52 @@ StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(Definition definition,
   }
   ASSIGN_OR_RETURN(const BuiltStep built, BuildStep(own, 1, 0, /*updates=*/false));
   RETURN_IF_ERROR(CheckReductions(own, built));
+  if (runner->memory_->replicas() > 1) RETURN_IF_ERROR(CheckNoExchanges(built.graph));
   for (const Change& change : built.changes) runner->changes_[change.model] = true;
-  if (runner->memory_->devices() == 1 || built.changes.empty()) return runner;
-  ASSIGN_OR_RETURN(const graph::Graph updates, BuildUpdates(own, built));
-  for (int i = 0; i < runner->memory_->devices(); ++i) {
-    OnDevice& device = *runner->devices_[static_cast<size_t>(i)];
-    Memory::Place& place = runner->memory_->place(i);
-    ASSIGN_OR_RETURN(device.updates, exec::Compile(updates, *place.store, place.device));
-    device.update_feeds.resize(device.updates->feeds().size());
-    runner->AllocateChanges(built.changes, device);
-  }
+  runner->results_ = built.results;
+  if (runner->memory_->replicas() > 1) RETURN_IF_ERROR(runner->PrepareUpdates(built));
   return runner;
 }
 
-void StepRunner::AllocateChanges(const std::vector<Change>& changes, OnDevice& device) {
-  struct Part {
-    size_t begin, size;
-  };
-  std::vector<Part> parts;
-  std::map<DType, size_t> sizes;
+Status StepRunner::PrepareUpdates(const BuiltStep& built) {
+  ASSIGN_OR_RETURN(const graph::Graph updates, BuildUpdates(definition_, built));
+  for (int i = 0; i < memory_->devices(); ++i) {
+    OnDevice& device = *devices_[static_cast<size_t>(i)];
+    Memory::Place& place = memory_->place(i);
+    AllocateSums(built.changes, device);
+    if (built.changes.empty()) continue;
+    ASSIGN_OR_RETURN(device.updates, exec::Compile(updates, *place.store, place.device));
+    device.update_feeds.resize(device.updates->feeds().size());
+    for (size_t c = 0; c < built.changes.size(); ++c) {
+      SetFeed(*device.updates, built.changes[c].name, {device.dtypes[c], device.changes[c]},
+              device.update_feeds);
+    }
+    for (size_t m = 0; m < steps_.size(); ++m)
+      SetFeed(*device.updates, StepFeed(m), exec::Feed::Of(steps_[m]), device.update_feeds);
+  }
+  return OkStatus();
+}
+
+void StepRunner::AllocateSums(const std::vector<Change>& changes, OnDevice& device) {
+  Arrays arrays;
   for (const Change& change : changes) {
     const model::VariableSpec& variable =
         definition_.models[change.model].variables[change.variable];
-    const size_t size = static_cast<size_t>(variable.shape.num_elements()) * SizeOf(variable.dtype);
-    size_t& end = sizes[variable.dtype];
-    parts.push_back({end, size});
-    end += (size + kAlignment - 1) / kAlignment * kAlignment;
+    arrays.Add({variable.dtype, variable.shape});
     device.dtypes.push_back(variable.dtype);
   }
-  for (const auto& [dtype, size] : sizes)
-    device.arrays.emplace_back(dtype, Shape({static_cast<int64_t>(size / SizeOf(dtype))}));
-  for (size_t c = 0; c < changes.size(); ++c) {
-    const auto array = std::ranges::find(device.arrays, device.dtypes[c], &Tensor::dtype);
-    device.changes.push_back(array->bytes().subspan(parts[c].begin, parts[c].size));
-    SetFeed(*device.updates, changes[c].name, {device.dtypes[c], device.changes[c]},
-            device.update_feeds);
+  device.results.resize(results_.size());
+  std::vector<size_t> reduced;
+  for (size_t i = 0; i < results_.size() && memory_->tasks() > 1; ++i) {
+    if (definition_.results[i].reduction == Reduction::kNone) continue;
+    arrays.Add(results_[i]);
+    reduced.push_back(i);
   }
-  for (size_t m = 0; m < steps_.size(); ++m)
-    SetFeed(*device.updates, StepFeed(m), exec::Feed::Of(steps_[m]), device.update_feeds);
+  device.arrays = arrays.Allocate();
+  for (size_t c = 0; c < changes.size(); ++c)
+    device.changes.push_back(arrays.PartOf(device.arrays, c));
+  for (size_t r = 0; r < reduced.size(); ++r)
+    device.results[reduced[r]] = arrays.PartOf(device.arrays, changes.size() + r);
   device.order = changes;
 }
 
@@ -182,9 +232,9 @@ StatusOr<StepRunner::Compiled*> StepRunner::ProgramFor(int number, int64_t rows)
   OnDevice& device = *devices_[static_cast<size_t>(number)];
   std::unique_ptr<Compiled>& held = device.compiled[rows];
   if (held != nullptr) return held.get();
-  const bool alone = memory_->devices() == 1;
   auto made = std::make_unique<Compiled>();
-  ASSIGN_OR_RETURN(made->built, BuildStep(definition_, rows, number, /*updates=*/alone));
+  ASSIGN_OR_RETURN(made->built, BuildStep(definition_, rows, memory_->replica(number),
+                                          /*updates=*/memory_->replicas() == 1));
   Memory::Place& place = memory_->place(number);
   ASSIGN_OR_RETURN(made->program, exec::Compile(made->built.graph, *place.store, place.device));
   made->built.graph = {};
@@ -193,7 +243,7 @@ StatusOr<StepRunner::Compiled*> StepRunner::ProgramFor(int number, int64_t rows)
     made->changes.push_back(made->program->FindFetch(change.name));
   for (size_t i = 0; i < definition_.results.size(); ++i)
     made->results.push_back(made->program->FindFetch(ResultFetch(i)));
-  if (!alone) {
+  if (memory_->devices() > 1) {
     for (const Input& input : definition_.inputs)
       made->parts.emplace_back(input.example.dtype, model::Batched(rows, input.example.shape));
   }
@@ -237,73 +287,100 @@ Status StepRunner::Compute(int number, std::span<const Tensor> inputs) {
   }
   RETURN_IF_ERROR(compiled->program->Run(compiled->feeds));
   device.last = compiled;
-  return KeepChanges(number, *compiled, rows.count);
+  return KeepSums(number, *compiled, rows.count);
 }
 
-// Copies the changes of a device, to be summed over all devices. Scales moving statistics, so that
-// their sum is the mean over the examples.
-Status StepRunner::KeepChanges(int number, Compiled& compiled, int64_t rows) {
+// Copies the values of a device that are summed over all replicas. Scales moving statistics, so
+// that their sum is the mean over the examples.
+Status StepRunner::KeepSums(int number, Compiled& compiled, int64_t rows) {
   OnDevice& device = *devices_[static_cast<size_t>(number)];
   for (size_t c = 0; c < device.changes.size(); ++c) {
     const std::span<std::byte> change = device.changes[c];
     std::ranges::copy(compiled.program->FetchBytes(compiled.changes[c]), change.begin());
     if (device.order[c].gradient) continue;
-    ScaleFloats(device.dtypes[c], change, static_cast<double>(rows) / static_cast<double>(rows_));
+    ScaleFloats(device.dtypes[c], change,
+                static_cast<double>(rows) / static_cast<double>(totals_.examples));
+  }
+  for (size_t i = 0; i < device.results.size(); ++i) {
+    if (!device.results[i].empty())
+      std::ranges::copy(compiled.program->FetchBytes(compiled.results[i]),
+                        device.results[i].begin());
   }
   return OkStatus();
 }
 
 Status StepRunner::Update(int number) {
   OnDevice& device = *devices_[static_cast<size_t>(number)];
-  if (device.order.empty()) return OkStatus();
-  collectives::Communicator& communicator = *memory_->place(number).communicator;
+  collectives::Communicator& communicator = memory_->communicator(number);
   for (Tensor& array : device.arrays) {
-    RETURN_IF_ERROR(
-        communicator.AllReduce(array.bytes(), array.dtype(), collectives::Reduction::kSum));
+    const Status summed =
+        communicator.AllReduce(array.bytes(), array.dtype(), collectives::Reduction::kSum);
+    if (summed.ok()) continue;
+    if (memory_->tasks() > 1) exchange_failed_ = true;  // by one thread, as there is one device
+    return summed;
   }
-  return device.updates->Run(device.update_feeds);
+  return device.updates == nullptr ? OkStatus() : device.updates->Run(device.update_feeds);
 }
 
-// Combines the results of all devices: joins their rows, or reduces their values.
-std::vector<Tensor> StepRunner::Combine() {
-  std::vector<Tensor> combined;
-  for (size_t i = 0; i < definition_.results.size(); ++i) {
-    const Result& result = definition_.results[i];
-    const Compiled* first = devices_[0]->last;
-    const graph::TensorType& type = first->built.results[i];
-    std::vector<int64_t> dims = type.shape.dims();
-    if (result.reduction == Reduction::kNone) dims[0] = rows_;
-    Tensor whole(type.dtype, Shape(std::move(dims)));
-    int64_t count = 0;
-    size_t at = 0;
-    for (const auto& device : devices_) {
-      if (device->last == nullptr) continue;
-      const auto bytes = device->last->program->FetchBytes(device->last->results[i]);
-      count += result.over_examples ? device->last->built.counts[i] : 1;
-      if (result.reduction == Reduction::kNone) {
-        std::ranges::copy(bytes, whole.bytes().subspan(at, bytes.size()).begin());
-        at += bytes.size();
-      } else {
-        (void)AddBytes(result, bytes, whole);  // cannot fail: Create has checked the type
-      }
+// Combines the values of a result: joins the rows of this task's devices, or reduces the values of
+// all replicas.
+Tensor StepRunner::Combine(size_t i) {
+  const Result& result = definition_.results[i];
+  const bool joins = result.reduction == Reduction::kNone;
+  std::vector<int64_t> dims = results_[i].shape.dims();
+  if (joins) dims[0] = rows_;
+  Tensor whole(results_[i].dtype, Shape(std::move(dims)));
+  size_t at = 0;
+  for (const auto& device : devices_) {
+    if (device->last == nullptr || (!joins && memory_->tasks() > 1)) continue;
+    const auto bytes = device->last->program->FetchBytes(device->last->results[i]);
+    if (joins) {
+      std::ranges::copy(bytes, whole.bytes().subspan(at, bytes.size()).begin());
+      at += bytes.size();
+    } else {
+      (void)AddBytes(result, bytes, whole);  // cannot fail: Create has checked the type
     }
-    if (result.reduction == Reduction::kMean)
-      ScaleFloats(whole.dtype(), whole.bytes(), 1 / static_cast<double>(count));
-    combined.push_back(std::move(whole));
   }
-  return combined;
+  if (!joins && memory_->tasks() > 1)
+    std::ranges::copy(devices_[0]->results[i], whole.bytes().begin());
+  const int64_t count = result.over_examples ? totals_.counts[i] : totals_.replicas;
+  if (result.reduction == Reduction::kMean)
+    ScaleFloats(whole.dtype(), whole.bytes(), 1 / static_cast<double>(count));
+  return whole;
+}
+
+StatusOr<Totals> StepRunner::Prepare(int64_t rows) {
+  const auto part = [&](int device) {
+    return collectives::SliceOf(rows, device, memory_->devices()).count;
+  };
+  RETURN_IF_ERROR(memory_->OnEveryDevice([&](int device) {
+    return part(device) == 0 ? OkStatus() : ProgramFor(device, part(device)).status();
+  }));
+  Totals totals{.examples = rows, .counts = std::vector<int64_t>(results_.size())};
+  for (int device = 0; device < memory_->devices(); ++device) {
+    if (part(device) == 0) continue;
+    ++totals.replicas;
+    ASSIGN_OR_RETURN(const Compiled* compiled, ProgramFor(device, part(device)));
+    for (size_t i = 0; i < results_.size(); ++i) totals.counts[i] += compiled->built.counts[i];
+  }
+  return totals;
 }
 
 StatusOr<std::vector<Tensor>> StepRunner::Run(std::span<const Tensor> inputs, int64_t run,
-                                              std::span<const int64_t> steps) {
+                                              std::span<const int64_t> steps,
+                                              const Totals& totals) {
+  exchange_failed_ = false;
   run_ = run;
   rows_ = inputs[0].shape().dim(0);
-  examples_ = static_cast<float>(rows_);
+  totals_ = totals;
+  examples_ = static_cast<float>(totals.examples);
   std::ranges::copy(steps, steps_.begin());
   RETURN_IF_ERROR(memory_->OnEveryDevice([&](int device) { return Compute(device, inputs); }));
-  if (memory_->devices() > 1)
+  if (memory_->replicas() > 1)
     RETURN_IF_ERROR(memory_->OnEveryDevice([&](int device) { return Update(device); }));
-  return Combine();
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < results_.size(); ++i) results.push_back(Combine(i));
+  return results;
 }
 
 }  // namespace tfjob::steps

@@ -7,11 +7,13 @@
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/normalization.h"
 #include "runtime/steps/nodes.h"
 
 namespace tfjob::steps {
 namespace {
 
+using model::layers::BatchNormalization;
 using model::layers::Dense;
 
 // Returns a linear model y = w x + b with one input, trained with SGD.
@@ -82,6 +84,12 @@ Job Start(Definition definition, int devices) {
   return job;
 }
 
+StatusOr<std::vector<Tensor>> RunAlone(const Job& job, std::span<const Tensor> inputs, int64_t run,
+                                       std::span<const int64_t> steps) {
+  ASSIGN_OR_RETURN(const Totals totals, job.runner->Prepare(inputs[0].shape().dim(0)));
+  return job.runner->Run(inputs, run, steps, totals);
+}
+
 std::vector<float> VariableOf(const Job& job, const std::string& name, int device = 0) {
   const Tensor value = (*job.memory->place(device).store->Get(name))->ToTensor();
   return {value.data<float>().begin(), value.data<float>().end()};
@@ -92,7 +100,7 @@ TEST(StepRunner, TakesAStepOfGradientDescent) {
   const Job job = Start(MeanSquaredError(true), 1);
   ASSERT_NE(job.runner, nullptr);
   const std::vector<Tensor> inputs = {Column({1, 2, 3}), Column({2, 4, 6})};
-  const auto results = job.runner->Run(inputs, 0, std::vector<int64_t>{0});
+  const auto results = RunAlone(job, inputs, 0, std::vector<int64_t>{0});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ((*results)[0].shape(), Shape({3, 1}));
   EXPECT_FLOAT_EQ((*results)[0].data<float>()[2], 36);
@@ -108,7 +116,7 @@ TEST(StepRunner, DevicesTakeTheStepOfOneDevice) {
   for (const int devices : {2, 3, 6}) {
     const Job several = Start(MeanSquaredError(true), devices);
     for (int64_t step = 0; step < 2; ++step) {
-      const auto results = several.runner->Run(inputs, step, std::vector{step});
+      const auto results = RunAlone(several, inputs, step, std::vector{step});
       ASSERT_TRUE(results.ok()) << results.status();
       EXPECT_EQ((*results)[0].shape(), Shape({5, 1})) << "the rows of all devices";
       if (step > 0) continue;
@@ -118,7 +126,7 @@ TEST(StepRunner, DevicesTakeTheStepOfOneDevice) {
     }
     if (devices == 2) {
       for (int64_t step = 0; step < 2; ++step)
-        ASSERT_TRUE(one.runner->Run(inputs, step, std::vector{step}).ok());
+        ASSERT_TRUE(RunAlone(one, inputs, step, std::vector{step}).ok());
     }
     for (const char* name : {"1/dense/kernel", "1/dense/bias"}) {
       const float expected = VariableOf(one, name)[0];
@@ -132,7 +140,7 @@ TEST(StepRunner, WithoutApplyTheVariablesStay) {
   const Job job = Start(MeanSquaredError(false), 1);
   EXPECT_FALSE(job.runner->changes(0));
   ASSERT_TRUE(
-      job.runner->Run(std::vector{Column({1}), Column({2})}, 0, std::vector<int64_t>{0}).ok());
+      RunAlone(job, std::vector{Column({1}), Column({2})}, 0, std::vector<int64_t>{0}).ok());
   EXPECT_EQ(VariableOf(job, "1/dense/kernel")[0], 0);
 }
 
@@ -146,6 +154,23 @@ TEST(StepRunner, NoGradientFlowsThroughStopGradient) {
 
 std::string ErrorOf(const Definition& definition) {
   return std::string(Message(Check(definition)));
+}
+
+// The step only evaluates the model in training mode, which exchanges the statistics of the batch.
+TEST(StepRunner, RefusesSynchronizedNormalizationOnSeveralDevices) {
+  Definition step = MeanSquaredError(false);
+  StepModel& model = step.models[0];
+  model.model = model::Sequential(
+      "normal", {{.name = "dense", .config = Dense{.units = 1}},
+                 {.name = "norm", .config = BatchNormalization{.synchronized = true}}});
+  model.variables = *model::Variables(model.model, model.features);
+  EXPECT_NE(Start(step, 1).runner, nullptr);
+  const std::shared_ptr<Memory> memory =
+      *Memory::Create({.device = exec::CpuDevice(), .devices = 2, .threads = 2});
+  ASSERT_TRUE(memory->AddVariables(model).ok());
+  const Status status = StepRunner::Create(step, memory).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_NE(Message(status).find("use synchronized: false"), std::string::npos) << status;
 }
 
 TEST(StepRunner, ErrorsNameTheResultAndSayWhatToChange) {

@@ -28,7 +28,7 @@ int64_t NowNs() {
 // The events of one thread. This thread adds events, and the thread that calls Stop removes them.
 struct Buffer {
   Mutex mutex;
-  int64_t recording ABSL_GUARDED_BY(mutex) = 0;  // to which the events belong
+  int64_t recording ABSL_GUARDED_BY(mutex) = 0;  // that the events belong to
   ThreadEvents contents ABSL_GUARDED_BY(mutex);
 };
 

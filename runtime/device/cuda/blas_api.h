@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -121,8 +122,9 @@ struct BlasApi {
 // FailedPrecondition if this machine does not have the library in this major version. The message
 // says what to do. Thread-safe.
 StatusOr<const BlasApi*> OpenBlas();
-// Opens the given library. Later calls open it again.
-StatusOr<BlasApi> OpenBlas(const std::string& library);
+// Opens the given library. Later calls open it again. If it does not exist, but one of the `others`
+// does, the error names that library's version.
+StatusOr<BlasApi> OpenBlas(const std::string& library, std::span<const char* const> others = {});
 
 // Converts a result of the library to a status such as "cublasLtMatmul:
 // CUBLAS_STATUS_INVALID_VALUE".

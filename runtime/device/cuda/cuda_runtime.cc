@@ -129,6 +129,7 @@ Status CudaRuntime::Open(std::span<const std::span<const std::byte>> images) {
   ASSIGN_OR_RETURN(const SupportedGpu gpu, FindGpu(driver_, options_.gpu));
   device_ = gpu.device;
   description_ = gpu.description;
+  RETURN_IF_ERROR(Check(driver_.DeviceGetUuid(uuid_.data(), device_), "cuDeviceGetUuid"));
   RETURN_IF_ERROR(
       Check(driver_.DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
   Enter();
@@ -243,11 +244,21 @@ StatusOr<Memory> CudaRuntime::AllocateDevice(size_t bytes, Buffer::Contents cont
   return memory;
 }
 
-Status CudaRuntime::OutOfMemory(Result result, size_t bytes, std::string_view name) const {
+Status CudaRuntime::OutOfMemory(Result result, size_t bytes, std::string_view name) {
   std::string what = StrCat(name, " needs ", bytes, " bytes");
   size_t free = 0, total = 0;
-  if (result == kOutOfMemory && driver_.MemGetInfo(&free, &total) == kSuccess)
+  if (result == kOutOfMemory && driver_.MemGetInfo(&free, &total) == kSuccess) {
     what += StrCat(", but the GPU has ", free, " of ", total, " bytes free");
+    MutexLock lock(mutex_);
+    const size_t others = total - std::min(total, free + used_);
+    // The driver itself and the kernels' code use a small part of the memory.
+    if (others > total / 10) {
+      what += StrCat(", because other processes use up to ", others,
+                     " bytes: end them or, if several tasks share this GPU, set "
+                     "gpu.memory_fraction in their training files, so that the fractions add up to "
+                     "less than 1");
+    }
+  }
   return Annotate(Check(result, "cuMemAlloc"), what);
 }
 
@@ -298,6 +309,14 @@ void CudaRuntime::Record(Event& event, Stream& stream) {
 void CudaRuntime::Wait(Stream& stream, const Event& event) {
   Enter();
   Keep(driver_.StreamWaitEvent(HandleOf(stream), HandleOf(event), 0), "cuStreamWaitEvent");
+}
+
+StatusOr<bool> CudaRuntime::HasRun(const Event& event) {
+  Enter();
+  const Result result = driver_.EventQuery(HandleOf(event));
+  if (result != kNotReady) Keep(result, "cuEventQuery");
+  RETURN_IF_ERROR(Failure());
+  return result == kSuccess;
 }
 
 Status CudaRuntime::Synchronize(const Event& event) {

@@ -3,6 +3,7 @@
 // runtime keeps the first error, and every later Synchronize returns it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,6 +24,8 @@ struct CudaOptions {
   // The fraction of the GPU's memory that this process may use, in (0, 1].
   double memory_fraction = 1;
 };
+
+using Uuid = std::array<char, kUuidBytes>;
 
 struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -70,10 +73,15 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   ~CudaRuntime() override;
 
   const std::string& description() const { return description_; }  // SupportedGpu::description
+  // Identifies the GPU among all GPUs of all machines. A part of a GPU (MIG) has its own UUID.
+  const Uuid& uuid() const { return uuid_; }
 
   // Returns the kernel of this name, or NotFound if no image contains it. The first call for a name
   // loads the kernel, which the driver refuses to do on a thread that is capturing a stream.
   StatusOr<CudaKernel> FindKernel(const std::string& name);
+  // Returns whether all operations that the event covers have run, without waiting for them.
+  // Returns the error if the device has failed.
+  StatusOr<bool> HasRun(const Event& event);
   // Submits a kernel, unless the grid has no blocks. The submission fails if the parameter's size
   // differs from its size in the image.
   void Submit(const Launch& launch, Stream& stream);
@@ -110,7 +118,7 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   // the GPU. If an operation submitted earlier has failed, rather than this call, the message says
   // so.
   Status Check(Result result, std::string_view call) const;
-  Status OutOfMemory(Result result, size_t bytes, std::string_view name) const;
+  Status OutOfMemory(Result result, size_t bytes, std::string_view name);
   Status Failure();
   // Waits for the NULL stream, on which the driver sets memory and copies from pageable memory. The
   // driver's functions return before the GPU has finished, and no stream of this runtime waits for
@@ -125,6 +133,7 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   Device device_ = 0;
   Context context_ = nullptr;
   std::string description_;
+  Uuid uuid_{};
   size_t limit_ = 0;  // bytes of device memory
   std::vector<LibraryHandle> libraries_;
 

@@ -68,6 +68,36 @@ void Add(CudaRuntime& runtime, const Memory& memory, int added, Stream& stream) 
                  stream);
 }
 
+TEST(CudaRuntime, AnEventSaysWhetherItsOperationsHaveRunWithoutWaiting) {
+  const auto runtime = Create({});
+  const auto stream = *runtime->NewStream();
+  const auto event = *runtime->NewEvent();
+  bool ready = false;
+  EXPECT_EQ(SubmitToFakeDriver({.name = "late",
+                                .accesses = {},
+                                .run = [](std::span<void* const>) {},
+                                .ready = [&ready] { return ready; }},
+                               HandleOf(*stream)),
+            kSuccess);
+  runtime->Record(*event, *stream);
+  EXPECT_FALSE(*runtime->HasRun(*event));
+  ready = true;
+  while (!*runtime->HasRun(*event)) {
+  }
+}
+
+TEST(CudaRuntime, AnEventReportsTheFailureOfAnOperation) {
+  const auto runtime = Create({.failures = {{"cuEventQuery", 700}}});
+  const auto stream = *runtime->NewStream();
+  const auto event = *runtime->NewEvent();
+  runtime->Record(*event, *stream);
+  const Status failed = runtime->HasRun(*event).status();
+  EXPECT_EQ(failed.code(), StatusCode::kInternal);
+  EXPECT_NE(Message(failed).find("an operation submitted before cuEventQuery failed"),
+            std::string::npos)
+      << failed;
+}
+
 TEST(CudaRuntime, DescribesTheGpu) {
   const auto runtime = Create({.gpus = {FakeGpu(), {.name = "H"}}}, {.gpu = 1});
   EXPECT_EQ(runtime->description(), "H (GPU 1, compute capability 9.0)");
@@ -304,6 +334,21 @@ TEST(CudaRuntime, MemoryThatTheGpuLacksIsRefusedWithItsName) {
                           "(GPU 0, compute capability 9.0): cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY "
                           "(out of memory)"));
   }
+}
+
+// Two tasks that share a GPU must set gpu.memory_fraction. If they do not, the second one lacks
+// memory that it is allowed to use.
+TEST(CudaRuntime, MemoryThatAnotherProcessUsesIsExplained) {
+  const auto runtime = Create({.gpus = {{.memory_bytes = 1000, .used_by_others = 600}}});
+  const Memory memory = *runtime->Allocate(MemoryKind::kDevice, 300, Buffer::Contents::kZero, "w");
+  EXPECT_EQ(
+      runtime->Allocate(MemoryKind::kDevice, 200, Buffer::Contents::kZero, "the program").status(),
+      ResourceExhausted(
+          "the program needs 200 bytes, but the GPU has 100 of 1000 bytes free, because other "
+          "processes use up to 600 bytes: end them or, if several tasks share this GPU, set "
+          "gpu.memory_fraction in their training files, so that the fractions add up to less than "
+          "1: Fake GPU (GPU 0, compute capability 9.0): cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out "
+          "of memory)"));
 }
 
 TEST(CudaRuntime, KeepsTheFirstErrorOfASubmission) {

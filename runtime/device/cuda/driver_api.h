@@ -32,6 +32,7 @@ inline constexpr Result kSuccess = 0;
 inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kNotFound = 500;
+inline constexpr Result kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1;  // waiting threads sleep
 inline constexpr unsigned kEventDisableTiming = 2;
@@ -39,6 +40,7 @@ inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kCaptureThreadLocal = 1;
 inline constexpr unsigned kAttributeComputeMajor = 75;
 inline constexpr unsigned kAttributeComputeMinor = 76;
+inline constexpr size_t kUuidBytes = 16;
 
 // Returns whether this result means that an operation failed while it ran. The context is then
 // unusable, and every later call returns the same result.
@@ -73,6 +75,7 @@ constexpr bool IsFaultOfOperation(Result result) {
   F(DeviceGet, "cuDeviceGet", Result (*)(Device*, int))                                            \
   F(DeviceGetName, "cuDeviceGetName", Result (*)(char*, int, Device))                              \
   F(DeviceGetAttribute, "cuDeviceGetAttribute", Result (*)(int*, unsigned, Device))                \
+  F(DeviceGetUuid, "cuDeviceGetUuid_v2", Result (*)(char*, Device))                                \
   F(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", Result (*)(Context*, Device))              \
   F(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", Result (*)(Device))                   \
   F(CtxSetCurrent, "cuCtxSetCurrent", Result (*)(Context))                                         \
@@ -93,6 +96,7 @@ constexpr bool IsFaultOfOperation(Result result) {
   F(EventCreate, "cuEventCreate", Result (*)(EventHandle*, unsigned))                              \
   F(EventDestroy, "cuEventDestroy_v2", Result (*)(EventHandle))                                    \
   F(EventRecord, "cuEventRecord", Result (*)(EventHandle, StreamHandle))                           \
+  F(EventQuery, "cuEventQuery", Result (*)(EventHandle))                                           \
   F(EventSynchronize, "cuEventSynchronize", Result (*)(EventHandle))                               \
   F(StreamBeginCapture, "cuStreamBeginCapture_v2", Result (*)(StreamHandle, unsigned))             \
   F(StreamEndCapture, "cuStreamEndCapture", Result (*)(StreamHandle, GraphHandle*))                \
@@ -125,7 +129,7 @@ struct DriverApi {
 // The oldest driver that can run the kernels' machine code, as a version in the format of
 // cuDriverGetVersion.
 inline constexpr int kOldestCuda = 13000;
-// The oldest GPUs for which the kernels are compiled have compute capability 8.0 (Ampere).
+// The oldest GPUs that the kernels are compiled for have compute capability 8.0 (Ampere).
 inline constexpr int kOldestCompute = 80;
 
 // Opens and initialises this machine's driver on the first call; later calls return the same

@@ -27,6 +27,7 @@ TFJOB_CUDA_DRIVER_FUNCTIONS(TFJOB_CUDA_CHECK)
 static_assert(sizeof(DeviceAddress) == sizeof(CUdeviceptr));
 static_assert(kSuccess == CUDA_SUCCESS && kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(kNoDevice == CUDA_ERROR_NO_DEVICE && kNotFound == CUDA_ERROR_NOT_FOUND);
+static_assert(kNotReady == CUDA_ERROR_NOT_READY);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(kEventBlockingSync == CU_EVENT_BLOCKING_SYNC);
 static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING);

@@ -24,7 +24,7 @@ struct FakePreference {
   uint32_t alignments[4] = {256, 256, 256, 256};
 };
 
-// The problem for which an algorithm was chosen. Stored in the algorithm itself.
+// The problem that an algorithm was chosen for. Stored in the algorithm itself.
 struct Choice {
   uint64_t problem = 0;
   uint64_t workspace = 0;
@@ -243,14 +243,14 @@ BlasResult CheckEpilogue(const FakeProblem& problem) {
   const bool needs_bias = product.has_bias() || product.has_sums();
   if (needs_bias != (product.bias != nullptr))
     return Invalid("epilogue ", product.epilogue, needs_bias ? " without a bias" : " with a bias");
-  // Each product of a batch would need its own sums, whose distance is set by an attribute that is
-  // not simulated.
+  // Each product of a batch would need its own sums. The attribute that sets the distance between
+  // them is not simulated.
   if (product.has_sums() && problem.d.batch != 1)
     return Invalid("epilogue ", product.epilogue, " of a batch");
   return kBlasSuccess;
 }
 
-// Returns a hash of everything on which the choice of an algorithm depends.
+// Returns a hash of everything that the choice of an algorithm depends on.
 uint64_t Digest(const FakeProblem& p) {
   uint64_t digest = 1469598103934665603U;  // FNV-1a
   const auto add = [&digest](int64_t value) {

@@ -1,6 +1,6 @@
 // Implements the functions of cuBLASLt in this process, for tests. Plain loops compute each
 // product, using only the data that the library receives: the attributes of the descriptors and the
-// arguments of the call. The computation does not depend on the op for which the product is needed.
+// arguments of the call. The computation does not depend on the op that needs the product.
 //
 // The fake is stricter than the library, which checks little without a GPU. It refuses calls that
 // the manual forbids or leaves undefined, such as those with

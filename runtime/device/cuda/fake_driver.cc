@@ -5,27 +5,19 @@
 #include <utility>
 
 #include "runtime/base/mutex.h"
+#include "runtime/device/cuda/fake_errors.h"
 #include "runtime/device/cuda/fake_launch.h"
 #include "runtime/device/fake_runtime.h"
 
 namespace tfjob::device::cuda {
 namespace {
 
-constexpr Result kInvalidValue = 1;
-constexpr Result kInvalidDevice = 101;
-constexpr Result kInvalidContext = 201;
-constexpr Result kInvalidImage = 200;
-constexpr Result kCaptureUnsupported = 900;
-constexpr Result kCaptureInvalidated = 901;
-constexpr Result kCaptureWrongThread = 908;
-
 // A capture in progress. It ends with an error if any call on its thread has been refused.
 struct Capture {
   std::thread::id thread;
   bool invalidated = false;
 };
-// The object behind the handle of a graph. The handle of a stream or event is a pointer to a stream
-// or event of the fake device.
+// The object behind the handle of a graph. Other handles point to objects of the fake device.
 struct FakeGraphObject {
   std::shared_ptr<Sequence> sequence;
 };
@@ -36,13 +28,16 @@ struct Machine {
         runtime(FakeRuntime::Create(
             {.seed = description.seed,
              .memory_bytes = description.gpus.empty() ? 0 : description.gpus[0].memory_bytes,
-             .allocate = description.allocate})) {}
+             .allocate = description.allocate,
+             .seconds = description.seconds,
+             .threads_are_processes = description.threads_are_processes})) {}
 
   const FakeMachine description;
   const std::shared_ptr<FakeRuntime> runtime;
   Mutex mutex;
   std::map<uint64_t, std::pair<Memory, size_t>> memory ABSL_GUARDED_BY(mutex);  // by address
   std::map<std::string, int> calls ABSL_GUARDED_BY(mutex);
+  std::vector<std::vector<std::string>> graphs ABSL_GUARDED_BY(mutex);
   size_t used ABSL_GUARDED_BY(mutex) = 0;
   std::map<const Stream*, Capture> captures ABSL_GUARDED_BY(mutex);
   // The NULL stream. Operations of other streams do not wait for its operations, because all other
@@ -104,25 +99,6 @@ Result SubmitUnlessInvalidated(Operation operation, StreamHandle handle) {
   return kSuccess;
 }
 
-Result GetErrorName(Result result, const char** name) {
-  static const auto* const kNames = new std::map<Result, const char*>{
-      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
-      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
-      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
-      {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-      {kCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-      {kCaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
-  const auto found = kNames->find(result);
-  *name = found == kNames->end() ? nullptr : found->second;
-  return *name == nullptr ? kInvalidValue : kSuccess;
-}
-
-Result GetErrorString(Result result, const char** text) {
-  *text = result == kOutOfMemory ? "out of memory" : nullptr;
-  return *text != nullptr ? kSuccess : kInvalidValue;
-}
-
 Result Init(unsigned) {
   TFJOB_BEGIN("cuInit", Needs::kNothing);
   return machine->description.gpus.empty() ? kNoDevice : kSuccess;
@@ -146,10 +122,9 @@ const FakeGpu& Gpu(Device device) {
 
 Result DeviceGet(Device* device, int ordinal) {
   TFJOB_BEGIN("cuDeviceGet", Needs::kNothing);
-  if (ordinal < 0 || ordinal >= static_cast<int>(machine->description.gpus.size()))
-    return kInvalidDevice;
   *device = ordinal;
-  return kSuccess;
+  const auto gpus = static_cast<int>(machine->description.gpus.size());
+  return ordinal >= 0 && ordinal < gpus ? kSuccess : kInvalidDevice;
 }
 
 Result DeviceGetName(char* name, int length, Device device) {
@@ -160,17 +135,17 @@ Result DeviceGetName(char* name, int length, Device device) {
 
 Result DeviceGetAttribute(int* value, unsigned attribute, Device device) {
   TFJOB_BEGIN("cuDeviceGetAttribute", Needs::kNothing);
-  const FakeGpu& gpu = Gpu(device);
-  switch (attribute) {
-    case kAttributeComputeMajor:
-      *value = gpu.compute_major;
-      return kSuccess;
-    case kAttributeComputeMinor:
-      *value = gpu.compute_minor;
-      return kSuccess;
-    default:
-      return kInvalidValue;
-  }
+  const bool major = attribute == kAttributeComputeMajor;
+  *value = major ? Gpu(device).compute_major : Gpu(device).compute_minor;
+  return major || attribute == kAttributeComputeMinor ? kSuccess : kInvalidValue;
+}
+
+// The first byte of a GPU's UUID is its number.
+Result DeviceGetUuid(char* uuid, Device device) {
+  TFJOB_BEGIN("cuDeviceGetUuid_v2", Needs::kNothing);
+  std::memset(uuid, 0, kUuidBytes);
+  uuid[0] = static_cast<char>(device);
+  return kSuccess;
 }
 
 Result DevicePrimaryCtxRetain(Context* context, Device) {
@@ -198,13 +173,18 @@ Result MemGetInfo(size_t* free, size_t* total) {
   TFJOB_BEGIN("cuMemGetInfo_v2");
   MutexLock lock(machine->mutex);
   *total = machine->description.gpus[0].memory_bytes;
-  *free = *total - machine->used;
+  *free = *total - machine->used - machine->description.gpus[0].used_by_others;
   return kSuccess;
 }
 
 // Allocates memory without a name and with undefined content, as the driver does.
 Result AllocateMemory(MemoryKind kind, size_t bytes, uint64_t* address) {
   if (bytes == 0) return kInvalidValue;
+  if (kind == MemoryKind::kDevice) {
+    const FakeGpu& gpu = machine->description.gpus[0];
+    MutexLock lock(machine->mutex);
+    if (machine->used + bytes + gpu.used_by_others > gpu.memory_bytes) return kOutOfMemory;
+  }
   auto memory = machine->runtime->Allocate(kind, bytes, Buffer::Contents::kUndefined,
                                            StrCat(Name(kind), " memory of ", bytes, " bytes"));
   if (!memory.ok()) return kOutOfMemory;
@@ -357,6 +337,11 @@ Result EventRecord(EventHandle event, StreamHandle stream) {
   return kSuccess;
 }
 
+Result EventQuery(EventHandle event) {
+  TFJOB_BEGIN("cuEventQuery");
+  return machine->runtime->HasRun(*From<Event>(event)) ? kSuccess : kNotReady;
+}
+
 Result EventSynchronize(EventHandle event) {
   TFJOB_BEGIN("cuEventSynchronize", Needs::kNoCapture);
   return machine->runtime->Synchronize(*From<Event>(event)).ok() ? kSuccess : kInvalidValue;
@@ -391,8 +376,10 @@ Result StreamEndCapture(StreamHandle stream, GraphHandle* graph) {
 
 Result GraphInstantiate(GraphExecHandle* executable, GraphHandle graph, unsigned long long) {
   TFJOB_BEGIN("cuGraphInstantiateWithFlags");
-  *executable = reinterpret_cast<GraphExecHandle>(
-      new FakeGraphObject{From<FakeGraphObject>(graph)->sequence});
+  const auto& sequence = From<FakeGraphObject>(graph)->sequence;
+  *executable = reinterpret_cast<GraphExecHandle>(new FakeGraphObject{sequence});
+  MutexLock lock(machine->mutex);
+  machine->graphs.push_back(FakeRuntime::NamesIn(*sequence));
   return kSuccess;
 }
 
@@ -476,6 +463,10 @@ const DriverApi& FakeDriver(FakeMachine description) {
   delete machine;
   machine = new Machine(std::move(description));
   has_context = false;
+  return FakeDriverFunctions();
+}
+
+const DriverApi& FakeDriverFunctions() {
 #define TFJOB_CUDA_FAKE(name, symbol, ...) .name = name,
   static constexpr DriverApi kDriver{TFJOB_CUDA_DRIVER_FUNCTIONS(TFJOB_CUDA_FAKE)};
 #undef TFJOB_CUDA_FAKE
@@ -495,6 +486,15 @@ Result SubmitToFakeDriver(Operation operation, StreamHandle stream) {
 std::map<std::string, int> FakeDriverCalls() {
   MutexLock lock(machine->mutex);
   return machine->calls;
+}
+
+std::vector<std::vector<std::string>> FakeDriverGraphs() {
+  MutexLock lock(machine->mutex);
+  return machine->graphs;
+}
+
+std::vector<TimedOperation> FakeDriverTimeline() {
+  return machine->runtime->timeline();
 }
 
 }  // namespace tfjob::device::cuda

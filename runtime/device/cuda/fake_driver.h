@@ -40,6 +40,7 @@ struct FakeGpu {
   std::string name = "Fake GPU";
   int compute_major = 9, compute_minor = 0;
   size_t memory_bytes = size_t{1} << 34;
+  size_t used_by_others = 0;  // bytes that other processes use
 };
 
 struct FakeMachine {
@@ -54,11 +55,17 @@ struct FakeMachine {
   // Called when a copy or a memset runs, with an address and a number of bytes: before it reads
   // these bytes, and after it has written them. May be empty.
   std::function<void(const void*, size_t)> reads, wrote;
+  // Returns how long an operation takes, for the timeline (FakeOptions::seconds). May be empty.
+  std::function<double(const Operation&)> seconds;
+  // See FakeOptions.
+  bool threads_are_processes = false;
 };
 
 // Returns the functions of the driver, which simulate this machine from now on. No handle from an
 // earlier machine may still be in use.
 const DriverApi& FakeDriver(FakeMachine machine);
+// Returns the functions, without changing the machine. FakeDriver must have been called.
+const DriverApi& FakeDriverFunctions();
 
 // Returns whether the stream is capturing a sequence.
 bool FakeDriverCaptures(StreamHandle stream);
@@ -71,5 +78,12 @@ Result SubmitToFakeDriver(Operation operation, StreamHandle stream);
 // calls do not count: calls of functions in FakeMachine::failures, and calls that broke a rule
 // about contexts or captures.
 std::map<std::string, int> FakeDriverCalls();
+
+// Returns the names of the operations in each graph that has been instantiated since FakeDriver was
+// called. A kernel has its own name, and a library call counts as one operation.
+std::vector<std::vector<std::string>> FakeDriverGraphs();
+
+// Returns all operations since FakeDriver was called, if FakeMachine::seconds is set.
+std::vector<TimedOperation> FakeDriverTimeline();
 
 }  // namespace tfjob::device::cuda

@@ -40,6 +40,18 @@ TEST(OpenBlas, AMachineWithoutTheLibraryIsToldWhatToInstall) {
                                "needs: install cuBLAS of CUDA 13"));
 }
 
+// The old library also lacks functions, but the message must name its version.
+TEST(OpenBlas, AnotherMajorVersionIsNamedWithBothVersions) {
+  constexpr char kOld[] = "runtime/device/cuda/libold_blas.so";
+  const Status expected = FailedPrecondition(
+      "cuBLASLt (runtime/device/cuda/libold_blas.so) is version 12.3, but this program needs "
+      "13: "
+      "install cuBLAS of CUDA 13, and name its folder in LD_LIBRARY_PATH");
+  EXPECT_EQ(OpenBlas(kOld).status(), expected);
+  const char* const others[] = {"libcublasLt-that-does-not-exist.so.14", kOld};
+  EXPECT_EQ(OpenBlas("libcublasLt-that-does-not-exist.so.13", others).status(), expected);
+}
+
 TEST(FindDriver, LooksOnlyForTheLibrary) {
   EXPECT_EQ(FindDriver("libm.so.6"), OkStatus());
   EXPECT_EQ(FindDriver("libcuda-that-does-not-exist.so.1").code(), StatusCode::kFailedPrecondition);

@@ -4,6 +4,7 @@
 
 #include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::graph {
 namespace {
@@ -117,12 +118,35 @@ InferResult InferDropout(InferenceContext& context) {
   return InferSame(context);
 }
 
+// Checks the operands of a program that converts between types and, with the attribute random, also
+// reads a step and a seed.
+Status ExpectMixedTypes(const InferenceContext& context, DType output) {
+  const auto mixes = [](DType dtype) { return dtype == DType::kFloat32 || IsHalf(dtype); };
+  if (!mixes(output)) return InvalidArgument("expected an attribute dtype: float32 or a half type");
+  const size_t words = context.attributes.Get("random", false) ? 2 : 0;
+  if (context.inputs.size() <= words)
+    return InvalidArgument("expected inputs before step and seed");
+  const size_t floats = context.inputs.size() - words;
+  for (size_t i = 0; i < context.inputs.size(); ++i) {
+    const TensorType& input = context.inputs[i];
+    if (i < floats ? mixes(input.dtype) : input == TensorType{DType::kInt64, {}}) continue;
+    return InvalidArgument("input ", i, " is ", input.ToString(), ": expected ",
+                           i < floats ? "float32 or a half type" : "int64[]");
+  }
+  return OkStatus();
+}
+
 InferResult InferFusedElementwise(InferenceContext& context) {
   const Shape* shape = context.attributes.Find<Shape>("shape");
   if (shape == nullptr || context.attributes.Find<std::string>("program") == nullptr) {
     return InvalidArgument("expected attributes program and shape");
   }
   RETURN_IF_ERROR(ExpectNoNegative(*shape));
+  const DType* const dtype = context.attributes.Find<DType>("dtype");
+  if (dtype != nullptr) {
+    RETURN_IF_ERROR(ExpectMixedTypes(context, *dtype));
+    return std::vector{TensorType{*dtype, *shape}};
+  }
   for (size_t i = 0; i < context.inputs.size(); ++i)
     RETURN_IF_ERROR(ExpectEqualTypes(context, 0, i));
   return std::vector{TensorType{context.inputs[0].dtype, *shape}};
@@ -295,7 +319,7 @@ std::vector<Op> ElementwiseOps() {
       {"Square", 1, 1, InferSameNumeric, SquareGradient, kNoEffect, kElementwise},
       {"Exp", 1, 1, InferSameFloat, ExpGradient, kNoEffect, kElementwise},
       {"Log", 1, 1, InferSameFloat, LogGradient, kNoEffect, kElementwise},
-      {"Erf", 1, 1, InferSameFloat, ErfGradient},
+      {"Erf", 1, 1, InferSameFloat, ErfGradient, kNoEffect, kElementwise},
       {"Sin", 1, 1, InferSameFloat, SinGradient},
       {"Cos", 1, 1, InferSameFloat, CosGradient},
       {"Sqrt", 1, 1, InferSameFloat, SqrtGradient, kNoEffect, kElementwise},

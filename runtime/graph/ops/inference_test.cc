@@ -101,6 +101,11 @@ TEST(Inference, OfProducts) {
     });
   }
   Check({
+      {"MatMulAdd", {F32({4, 2, 3}), F32({3, 5}), F32({4, 2, 5})}, {}, "float32[4,2,5]"},
+      {"MatMulAdd",
+       {F32({2, 3}), F32({3, 5}), F32({2, 4})},
+       {},
+       "refused: expected an added float32[2,5], got float32[2,4]"},
       {"MatMulAccumulate", {F32({2, 3}), F32({3, 5})}, {{"variable", Text("w")}}, ""},
       {"MatMulAccumulate",
        {F32({2, 3}), F32({3, 5})},
@@ -152,6 +157,75 @@ TEST(Inference, OfBatchesOfProducts) {
        {F32({2, 3}), F32({3})},
        {},
        "refused: expected two inputs of one dtype and shape"},
+  });
+}
+
+TEST(Inference, OfAttention) {
+  const auto half = [](Shape shape) { return TensorType{DType::kBFloat16, std::move(shape)}; };
+  const TensorType q = half({2, 5, 3, 8}), k = half({2, 7, 3, 8}), v = half({2, 7, 3, 4});
+  const TensorType y = half({2, 5, 3, 4}), statistics = F32({2, 2, 3, 5});
+  const std::string kResult = "bfloat16[2,5,3,4] float32[2,2,3,5]";
+  Check({
+      {"Attention", {q, k, v}, {}, kResult},
+      {"Attention", {q, k, v, Bool({5, 7}), I64(), I64()}, {}, kResult},
+      {"Attention", {q, k, v, I64(), I64()}, {}, kResult},
+      {"Attention",
+       {F32({2, 5, 3, 8}), k, v},
+       {},
+       "refused: expected tensors [batch,positions,heads,size] of a half type"},
+      {"Attention",
+       {q, k, half({2, 6, 3, 4})},
+       {},
+       "refused: expected bfloat16[2,7,3,4], got bfloat16[2,6,3,4]"},
+      {"Attention",
+       {q, k, v, I32({5, 7})},
+       {},
+       "refused: expected a mask of type bool, got int32[5,7]"},
+      {"Attention",
+       {q, k, v, Bool({1, 2, 3, 5, 7})},
+       {},
+       "refused: expected a mask that broadcasts to [2,3,5,7], got [1,2,3,5,7]"},
+      {"Attention", {q, k, v, I32(), I64()}, {}, "refused: expected int64[], got int32[]"},
+      {"AttentionGrad",
+       {q, k, v, y, statistics, y, Bool({1, 7})},
+       {},
+       "bfloat16[2,5,3,8] bfloat16[2,7,3,8] bfloat16[2,7,3,4]"},
+      {"AttentionGrad",
+       {q, k, v, y, F32({2, 3, 5}), y},
+       {},
+       "refused: expected float32[2,2,3,5], got float32[2,3,5]"},
+      {"AttentionGrad",
+       {q, k, v, q, statistics, y},
+       {},
+       "refused: expected bfloat16[2,5,3,4], got bfloat16[2,5,3,8]"},
+  });
+}
+
+TEST(Inference, OfLayerNormalization) {
+  const TensorType x{DType::kFloat16, {2, 3, 4}}, row = F32({4}), statistics = F32({2, 6});
+  const Attributes brain{{"dtype", DType::kBFloat16}};
+  Check({
+      {"LayerNormalization", {x, row, row}, brain, "bfloat16[2,3,4] float32[2,6]"},
+      {"LayerNormalization",
+       {x, row, row},
+       {},
+       "refused: expected an attribute dtype: float32 or a half type"},
+      {"LayerNormalization",
+       {x, row, F32({3})},
+       brain,
+       "refused: expected float32[4], got float32[3]"},
+      {"LayerNormalization",
+       {F64({2, 4}), row, row},
+       brain,
+       "refused: expected float32 or a half type, of rank 2 or more"},
+      {"LayerNormalizationGrad",
+       {x, row, statistics, F32({2, 3, 4})},
+       brain,
+       "bfloat16[2,3,4] float32[4] float32[4]"},
+      {"LayerNormalizationGrad",
+       {x, row, F32({2, 5}), x},
+       brain,
+       "refused: expected statistics float32[2,6] and a gradient of the shape of x"},
   });
 }
 
@@ -290,12 +364,27 @@ TEST(Inference, OfSourcesAndVariables) {
       {"ApplyOptimizer",
        {I32({2}), I64()},
        variable,
-       "refused: expected a gradient of float32 or float64"},
-      {"ApplyOptimizer",
-       {TensorType{DType::kFloat16, {2}}, I64()},
-       variable,
-       "refused: expected a gradient of float32 or float64"},
+       "refused: expected a gradient of a float type"},
+      {"ApplyOptimizer", {TensorType{DType::kFloat16, {2}}, I64()}, variable, ""},
       {"ApplyOptimizer", {F32({2}), I64({1})}, variable, "refused: expected the step as int64[]"},
+  });
+}
+
+TEST(Inference, OfExchanges) {
+  const Attributes first{{"exchange", int64_t{0}}};
+  const std::string vector =
+      "refused: expected a vector of float32 or float64 with at least one element";
+  Check({
+      {"AllReduceMean", {F32({3})}, first, "float32[3]"},
+      {"AllReduceMean", {F64({1})}, first, "float64[1]"},
+      {"AllReduceMean", {F32()}, first, vector},
+      {"AllReduceMean", {F32({3, 1})}, first, vector},
+      {"AllReduceMean", {F32({0})}, first, vector},
+      {"AllReduceMean", {I64({3})}, first, vector},
+      {"AllReduceMean",
+       {F32({3})},
+       {},
+       "refused: expected the attribute exchange, the number of earlier exchanges in the graph"},
   });
 }
 

@@ -56,6 +56,13 @@ InferResult InferMatMulAccumulate(InferenceContext& context) {
   return InferWrite(context);
 }
 
+InferResult InferMatMulAdd(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> product, InferMatMul(context));
+  if (context.inputs[2] == product[0]) return product;
+  return InvalidArgument("expected an added ", product[0].ToString(), ", got ",
+                         context.inputs[2].ToString());
+}
+
 // The first output is the product, and the second output is the sum of the rows of one factor. The
 // product must sum over these rows.
 InferResult InferMatMulBiasGrad(InferenceContext& context) {
@@ -199,6 +206,7 @@ std::vector<Op> LinearOps() {
   return {
       {"MatMul", 2, 2, InferMatMul, MatMulGradient},
       {"MatMulAccumulate", 2, 2, InferMatMulAccumulate, nullptr, Effect::kWrite},
+      {"MatMulAdd", 3, 3, InferMatMulAdd, nullptr},
       {"FusedMatMul", 2, 3, InferFusedMatMul, nullptr},
       {"MatMulBiasGrad", 2, 2, InferMatMulBiasGrad, nullptr},
       {"BiasAdd", 2, 2, InferBiasAdd, BiasAddGradient},

@@ -45,7 +45,10 @@ Status CheckPlaceholders(const ScanForm& form, const std::vector<TensorType>& in
   for (const Node& node : form.body->nodes()) {
     const Effect effect = FindOp(node.op)->effect;
     if (effect == Effect::kNone) continue;
-    if (effect != Effect::kFeed) return InvalidArgument("a body accesses no variables: ", node.op);
+    if (effect != Effect::kFeed) {
+      return InvalidArgument("a body accesses no variables and has no exchanges, but it contains ",
+                             node.op);
+    }
     const auto found = expected.find(node.name);
     if (found == expected.end() || found->second != node.outputs[0]) {
       return InvalidArgument("the placeholder ", node.name, " of the body is ",

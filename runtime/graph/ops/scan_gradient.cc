@@ -110,7 +110,7 @@ class ScanDifferentiator {
   }
   bool IsConstant(Output value) const { return both_.graph().node(value).op == "Const"; }
 
-  // Finds the backward nodes on which the gradients depend, and extends the forward Scan so that it
+  // Finds the backward nodes that the gradients depend on, and extends the forward Scan so that it
   // outputs the values that these nodes use.
   void SaveForwardValues() {
     std::vector<Output> open;

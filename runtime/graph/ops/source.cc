@@ -54,9 +54,8 @@ bool IsTrained(DType dtype) {
 
 InferResult InferApplyOptimizer(InferenceContext& context) {
   ASSIGN_OR_RETURN(std::string variable, VariableOf(context));
-  if (!IsTrained(context.inputs[0].dtype)) {
-    return InvalidArgument("expected a gradient of float32 or float64");
-  }
+  if (!IsFloat(context.inputs[0].dtype))
+    return InvalidArgument("expected a gradient of a float type");
   if (context.inputs[1] != TensorType{DType::kInt64, {}}) {
     return InvalidArgument("expected the step as int64[]");
   }

@@ -33,8 +33,9 @@ const std::vector<Op>& AllOps() {
   static const std::vector<Op>* const kTable = [] {
     auto* table = new std::vector<Op>();
     for (const std::vector<Op>& family :
-         {SourceOps(), LinearOps(), BatchMatMulOps(), ElementwiseOps(), ShapeOps(), SliceOps(),
-          GatherOps(), ImageOps(), ImageTransformOps(), BatchNormOps(), ScanOps()}) {
+         {SourceOps(), LinearOps(), BatchMatMulOps(), AttentionOps(), LayerNormalizationOps(),
+          ElementwiseOps(), ShapeOps(), SliceOps(), GatherOps(), ImageOps(), ImageTransformOps(),
+          BatchNormOps(), CollectiveOps(), ScanOps()}) {
       table->insert(table->end(), family.begin(), family.end());
     }
     return table;

@@ -21,7 +21,7 @@ const char* FusedOp(const std::string& op, const std::string& activation) {
 }
 
 // Identifies, by position, the nodes of a chain product [→ BiasAdd] [→ activation]. An absent node
-// has the position -1. Fusing pays off if the chain has at least two nodes.
+// has position -1. Fusing pays off if the chain has at least two nodes.
 struct Chain {
   int product = -1;
   int bias_add = -1;

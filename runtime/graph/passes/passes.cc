@@ -4,12 +4,13 @@
 
 namespace tfjob::graph {
 
-std::vector<Pass> StandardPasses(Evaluator evaluate) {
+std::vector<Pass> StandardPasses(Evaluator evaluate, Fusion fusion) {
   auto bodies = [evaluate](const Graph& graph) { return OptimizeBodies(graph, evaluate); };
   auto fold = [evaluate = std::move(evaluate)](const Graph& graph) {
     return FoldConstants(graph, evaluate);
   };
   return {
+      {"mark_device_boundaries", MarkDeviceBoundaries},
       {"remove_dead_code", RemoveDeadCode},
       {"fuse_softmax_cross_entropy", FuseSoftmaxCrossEntropy},
       {"fold_constants", std::move(fold)},
@@ -18,18 +19,26 @@ std::vector<Pass> StandardPasses(Evaluator evaluate) {
       {"remove_dead_code", RemoveDeadCode},
       {"join_pads", JoinPads},
       {"fuse_transpose", FuseTranspose},
+      {"move_relu_behind_max_pool", MoveReluBehindMaxPool},
+      {"mark_sparse_gradients", MarkSparseGradients},
       {"fuse_bias_and_activation", FuseBiasAndActivation},
       {"fuse_batch_norm", FuseBatchNorm},
-      {"fuse_elementwise", FuseElementwise},
+      {"fuse_residual_gradient", FuseResidualGradient},
+      {"fuse_product_sum",
+       [fusion](const Graph& graph) {
+         return fusion == Fusion::kRecompute ? FuseProductSum(graph) : graph;
+       }},
+      {"fuse_elementwise", [fusion](const Graph& graph) { return FuseElementwise(graph, fusion); }},
       {"remove_dead_code", RemoveDeadCode},
       {"hoist_transpose", HoistTranspose},
       {"optimize_bodies", std::move(bodies)},
+      {"drop_device_boundaries", DropDeviceBoundaries},
   };
 }
 
-StatusOr<Graph> Optimize(const Graph& graph, Evaluator evaluate) {
+StatusOr<Graph> Optimize(const Graph& graph, Evaluator evaluate, Fusion fusion) {
   Graph optimized = graph;
-  for (const Pass& pass : StandardPasses(std::move(evaluate))) {
+  for (const Pass& pass : StandardPasses(std::move(evaluate), fusion)) {
     auto next = pass.run(optimized);
     if (!next.ok()) return Annotate(next.status(), StrCat("pass ", pass.name));
     optimized = *std::move(next);

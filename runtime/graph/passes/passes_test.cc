@@ -9,6 +9,7 @@
 
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
+#include "runtime/graph/passes/test_graphs.h"
 #include "runtime/graph/scan.h"
 #include "runtime/graph/subgraph.h"
 #include "runtime/tensor/window.h"
@@ -17,27 +18,6 @@ namespace tfjob::graph {
 namespace {
 
 constexpr DType kF32 = DType::kFloat32;
-
-// Returns the names of a graph's ops in order, except for sources.
-std::vector<std::string> OpsOf(const Graph& graph) {
-  std::vector<std::string> ops;
-  for (const Node& node : graph.nodes()) {
-    if (!node.inputs.empty()) ops.push_back(node.op);
-  }
-  return ops;
-}
-
-const Node* FindNode(const Graph& graph, std::string_view op) {
-  const auto found = std::ranges::find(graph.nodes(), op, &Node::op);
-  return found == graph.nodes().end() ? nullptr : &*found;
-}
-
-Graph Finished(Builder& b) {
-  EXPECT_TRUE(b.ok()) << b.status();
-  return *std::move(b).Finish();
-}
-
-using Ops = std::vector<std::string>;
 
 TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
   Builder b;
@@ -50,6 +30,25 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
   EXPECT_EQ(OpsOf(graph), (Ops{"Neg", "Assign", "Square"}));
   EXPECT_EQ(graph.nodes().size(), 5u);
   EXPECT_EQ(graph.NameOf(graph.FindFetch("y")->output), "Square");
+}
+
+TEST(RemoveDeadCode, KeepsExchanges) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  AllReduceMean(b, Neg(b, x));
+  b.AddFetch("y", Square(b, x));
+  EXPECT_EQ(OpsOf(RemoveDeadCode(Finished(b))), (Ops{"Neg", "AllReduceMean", "Square"}));
+}
+
+TEST(DropExchanges, KeepsTheirInputs) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  const Output mean = AllReduceMean(b, Neg(b, x));
+  b.AddFetch("mean", mean);
+  b.AddFetch("y", Square(b, mean));
+  const Graph graph = DropExchanges(Finished(b));
+  EXPECT_EQ(OpsOf(graph), (Ops{"Neg", "Square"}));
+  EXPECT_EQ(graph.NameOf(graph.FindFetch("mean")->output), "Neg");
 }
 
 // The graph contains three normalisations with activations. The second and the third normalisation

@@ -10,7 +10,9 @@ Graph RemoveDeadCode(const Graph& graph) {
   for (const Fetch& fetch : graph.fetches()) live[static_cast<size_t>(fetch.output.node)] = true;
   for (int id = count - 1; id >= 0; --id) {
     const Effect effect = FindOp(graph.node(id).op)->effect;
-    if (effect == Effect::kWrite || effect == Effect::kFeed) live[static_cast<size_t>(id)] = true;
+    const bool kept =
+        effect == Effect::kWrite || effect == Effect::kFeed || effect == Effect::kExchange;
+    if (kept) live[static_cast<size_t>(id)] = true;
     if (!live[static_cast<size_t>(id)]) continue;
     for (Output input : graph.node(id).inputs) live[static_cast<size_t>(input.node)] = true;
   }

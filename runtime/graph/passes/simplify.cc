@@ -2,6 +2,7 @@
 
 #include "runtime/graph/passes.h"
 #include "runtime/graph/passes/constants.h"
+#include "runtime/graph/passes/device_boundaries.h"
 #include "runtime/graph/passes/rewriter.h"
 
 namespace tfjob::graph {
@@ -27,6 +28,7 @@ std::optional<Output> DropNeutral(const Graph& now, const Node& node,
 // Returns the node's input if the op would return this input unchanged.
 std::optional<Output> DropNoOp(const Graph& now, const Node& node,
                                const std::vector<Output>& inputs) {
+  if (IsDeviceBoundary(node)) return std::nullopt;
   const bool keeps = node.op == "Identity" || node.op == "Reshape" || node.op == "BroadcastTo" ||
                      node.op == "Cast";
   if (keeps && now.type(inputs[0]) == node.outputs[0]) return inputs[0];

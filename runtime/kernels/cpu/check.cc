@@ -16,8 +16,8 @@ Operand OperandOf(const Tensor& tensor, int64_t padding) {
   return operand;
 }
 
-// The byte with which memory is filled before a kernel writes to it. A float that consists of such
-// bytes is NaN.
+// The byte that fills memory before a kernel writes to it. A float that consists of such bytes is
+// NaN.
 constexpr int kUnwritten = 0xFF;
 
 struct Memory {

@@ -139,7 +139,12 @@ Prepared PreparePass(ConvolutionPass pass, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Convolution convolution, ConvolutionOf(pass, request));
   const Operand &image = convolution.image, &filter = convolution.filter;
   const bool dense = image.dense() && filter.dense() && convolution.output.dense();
-  if (dense && image.dtype == DType::kFloat32) return PrepareOneDnnConvolution(pass, convolution);
+  if (dense && image.dtype == DType::kFloat32) {
+    const double density = NumberOf(request.attributes, "dy_density", 1);
+    if (pass != ConvolutionPass::kForward && SparseIsFaster(convolution, density))
+      return PrepareSparseConvolution(pass, convolution);
+    return PrepareOneDnnConvolution(pass, convolution);
+  }
   return ForFloat(image.dtype, [&]<typename T>(Type<T>) {
     return Make<ConvolutionLoops<T>>(pass, convolution);
   });

@@ -46,27 +46,17 @@ struct Op {
 
 template <typename T>
 constexpr Op<T> kOps[] = {
-    {"Add", 2, Two<T, Add>},
-    {"Sub", 2, Two<T, Sub>},
-    {"Mul", 2, Two<T, Mul>},
-    {"Div", 2, Two<T, Div>},
-    {"Maximum", 2, Two<T, Maximum>},
-    {"Minimum", 2, Two<T, Minimum>},
-    {"Pow", 2, Two<T, Pow>},
-    {"Neg", 1, One<T, Neg>},
-    {"Abs", 1, One<T, Abs>},
-    {"Square", 1, One<T, Square>},
-    {"Sqrt", 1, One<T, SquareRoot>},
-    {"Rsqrt", 1, One<T, Rsqrt>},
-    {"Exp", 1, One<T, Exponential>},
-    {"Log", 1, One<T, Logarithm>},
-    {"Relu", 1, One<T, Relu>},
-    {"Sigmoid", 1, One<T, SigmoidOf>},
-    {"Tanh", 1, One<T, TanhOf>},
-    {"ReluGrad", 2, Two<T, ReluGrad>},
-    {"SigmoidGrad", 2, Two<T, SigmoidGrad>},
-    {"TanhGrad", 2, Two<T, TanhGrad>},
-    {"ClipByValue", 3, Three<T, Clip>},
+    {"Add", 2, Two<T, Add>},           {"Sub", 2, Two<T, Sub>},
+    {"Mul", 2, Two<T, Mul>},           {"Div", 2, Two<T, Div>},
+    {"Maximum", 2, Two<T, Maximum>},   {"Minimum", 2, Two<T, Minimum>},
+    {"Pow", 2, Two<T, Pow>},           {"Neg", 1, One<T, Neg>},
+    {"Abs", 1, One<T, Abs>},           {"Square", 1, One<T, Square>},
+    {"Sqrt", 1, One<T, SquareRoot>},   {"Rsqrt", 1, One<T, Rsqrt>},
+    {"Exp", 1, One<T, Exponential>},   {"Log", 1, One<T, Logarithm>},
+    {"Erf", 1, One<T, ErrorFunction>}, {"Relu", 1, One<T, Relu>},
+    {"Sigmoid", 1, One<T, SigmoidOf>}, {"Tanh", 1, One<T, TanhOf>},
+    {"ReluGrad", 2, Two<T, ReluGrad>}, {"SigmoidGrad", 2, Two<T, SigmoidGrad>},
+    {"TanhGrad", 2, Two<T, TanhGrad>}, {"ClipByValue", 3, Three<T, Clip>},
 };
 
 template <typename T>

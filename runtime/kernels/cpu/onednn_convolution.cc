@@ -208,16 +208,6 @@ class Part {
   std::array<dnnl_exec_arg_t, 5> arguments_;  // the bias comes last
 };
 
-// Returns the number of parts into which the images are split.
-int64_t PartsOf(ConvolutionPass pass, const Convolution& c) {
-  int64_t most = kMostParts;
-  if (pass == ConvolutionPass::kBackwardFilter) {
-    const auto bytes = static_cast<int64_t>(c.filter.bytes());
-    most = std::clamp<int64_t>(kPartialBytes / bytes, 2, kMostParts);
-  }
-  return std::min(c.images(), most);
-}
-
 class OneDnnConvolution : public Kernel {
  public:
   OneDnnConvolution(ConvolutionPass pass, const Convolution& c) : pass_(pass), bias_(c.bias) {
@@ -303,6 +293,15 @@ class OneDnnConvolution : public Kernel {
 };
 
 }  // namespace
+
+int64_t PartsOf(ConvolutionPass pass, const Convolution& c) {
+  int64_t most = kMostParts;
+  if (pass == ConvolutionPass::kBackwardFilter) {
+    const auto bytes = static_cast<int64_t>(c.filter.bytes());
+    most = std::clamp<int64_t>(kPartialBytes / bytes, 2, kMostParts);
+  }
+  return std::min(c.images(), most);
+}
 
 Prepared PrepareOneDnnConvolution(ConvolutionPass pass, const Convolution& convolution) {
   KeepOneDnnOnThisThread();

@@ -80,6 +80,7 @@ TEST(Pooling, FollowsItsDefinition) {
 TEST(Pooling, GivesTheGradientToTheFirstOfEqualMaxima) {
   const Tensor x = Tensor::Of<float>({1, 2, 2, 1}, {1, 5, 5, 5});
   CheckPooling(x, {.height = {2, 1}, .width = {2, 1}});
+  CheckPooling(x, {.height = {2, 2}, .width = {2, 2}});
 }
 
 TEST(Pooling, KeepsNaN) {
@@ -87,6 +88,17 @@ TEST(Pooling, KeepsNaN) {
   Attributes attributes;
   SetWindow(attributes, {.height = {}, .width = {2, 2}});
   Check({"MaxPool", attributes, {x}, {Tensor::Of<float>({1, 1, 2, 1}, {NAN, NAN})}});
+}
+
+TEST(Pooling, KeepsNaNInWindowsOfTwoByTwo) {
+  const Tensor x = Tensor::Of<float>({1, 2, 4, 1}, {1, NAN, 3, 4, 2, 5, NAN, 1});
+  const Tensor y = Tensor::Of<float>({1, 1, 2, 1}, {NAN, NAN});
+  Attributes attributes;
+  SetWindow(attributes, {.height = {2, 2}, .width = {2, 2}});
+  Check({"MaxPool", attributes, {x}, {y}});
+  const Tensor dy = Tensor::Of<float>({1, 1, 2, 1}, {7, 8});
+  const Tensor zero = Tensor::Of<float>({1, 2, 4, 1}, {0, 0, 0, 0, 0, 0, 0, 0});
+  Check({"MaxPoolGrad", attributes, {x, y, dy}, {zero}});
 }
 
 TEST(Pooling, RefusesOperandsThatDoNotFit) {

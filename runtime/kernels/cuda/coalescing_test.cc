@@ -68,6 +68,36 @@ void AddRowRequests(std::vector<KernelRequest>& requests) {
                       {matrix}});
 }
 
+// Adds requests for the kernels of attention.
+void AddAttentionRequests(std::vector<KernelRequest>& requests) {
+  const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };
+  const Attributes attributes = {{"rate", 0.5}, {"masked", -1e9}, {"clears", true}};
+  const Operand mask = dense(DType::kBool, {64, 64}), number = dense(DType::kInt64, {});
+  const Operand statistics = dense(DType::kFloat32, {2, 1, 2, 64});
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+    for (const int64_t size : {64, 128}) {
+      const Operand q = dense(dtype, {1, 64, 2, size});
+      requests.push_back(
+          {"Attention", attributes, {q, q, q, mask, number, number}, {q, statistics}});
+      requests.push_back({"AttentionGrad",
+                          attributes,
+                          {q, q, q, q, statistics, q, mask, number, number},
+                          {q, q, q}});
+    }
+  }
+}
+
+// Adds requests for the kernels of layer normalization.
+void AddNormalizationRequests(std::vector<KernelRequest>& requests) {
+  const Operand row = Operand::Dense(DType::kFloat32, {256});
+  const Operand statistics = Operand::Dense(DType::kFloat32, {2, 64});
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const Operand x = Operand::Dense(dtype, {64, 256});
+    requests.push_back({"LayerNormalization", {}, {x, row, row}, {x, statistics}});
+    requests.push_back({"LayerNormalizationGrad", {}, {x, row, statistics, x}, {x, row, row}});
+  }
+}
+
 // Adds requests for the kernels in vision/. The windows overlap, and some cover padding.
 void AddVisionRequests(std::vector<KernelRequest>& requests) {
   const auto dense = [](Shape shape) { return Operand::Dense(DType::kFloat32, std::move(shape)); };
@@ -141,8 +171,14 @@ std::vector<KernelRequest> DenseRequests() {
   requests.push_back({"BroadcastTo", {}, {row}, {matrix}});
   requests.push_back(
       {"ApplyOptimizer", ToAttributes(optimizer::Optimizer()), {number, matrix, matrix}, {matrix}});
+  requests.push_back({"ApplyOptimizers",
+                      ToAttributes(optimizer::Optimizer::Default(optimizer::Kind::kAdam)),
+                      {matrix, matrix, matrix, matrix, matrix, matrix, number, matrix, matrix},
+                      {matrix, matrix, matrix, matrix, matrix, matrix}});
   AddLayoutRequests(requests);
   AddRowRequests(requests);
+  AddAttentionRequests(requests);
+  AddNormalizationRequests(requests);
   AddVisionRequests(requests);
   for (const DType dtype : {DType::kFloat64, DType::kInt64, DType::kUInt8})
     requests.push_back({"Cast", {}, {matrix}, {dense(dtype, matrix.shape)}});
@@ -154,7 +190,9 @@ std::vector<KernelRequest> AllRequests() {
   std::vector<KernelRequest> requests = DenseRequests();
   for (size_t i = 0, count = requests.size(); i < count; ++i) {
     KernelRequest half = requests[i];
-    if (half.op.starts_with("ApplyOptimizer")) continue;
+    if (half.op.starts_with("ApplyOptimizer") || half.op.starts_with("Attention") ||
+        half.op.starts_with("LayerNormalization"))
+      continue;
     for (auto* side : {&half.inputs, &half.outputs}) {
       for (Operand& operand : *side)
         if (operand.dtype == DType::kFloat32) operand.dtype = DType::kBFloat16;

@@ -5,7 +5,7 @@
 // Rules for kernels:
 //   - A kernel has a unique name, and takes one trivially copyable struct of at most 4 KiB, which
 //     is declared in parameters.h.
-//   - Only Load and Store read or write several elements at once.
+//   - Only Load, Store, LoadPair and StorePair read or write several elements at once.
 //   - Blocks do not communicate within a launch.
 //   - All threads of a block reach every __syncthreads, and all lanes every shuffle.
 //   - Sums are added in an order that depends only on the shapes and, for the rows of tables, on
@@ -18,7 +18,10 @@
 #include <cstdint>
 
 #define TFJOB_DEVICE __device__ __forceinline__
-#define TFJOB_NOT_UNROLLED _Pragma("unroll 1")  // use before a loop
+#define TFJOB_UNROLLED _Pragma("unroll")  // use before a loop, as the next one
+#define TFJOB_NOT_UNROLLED _Pragma("unroll 1")
+#define TFJOB_PRAGMA(text) _Pragma(#text)
+#define TFJOB_UNROLLED_BY(count) TFJOB_PRAGMA(unroll(count))
 #define TFJOB_KERNEL(name, Parameter, threads) \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Parameter p)
 
@@ -78,12 +81,24 @@ TFJOB_DEVICE void Store(Half* to, float4 value) {
   *reinterpret_cast<Four*>(to) = {Half(value.x), Half(value.y), Half(value.z), Half(value.w)};
 }
 
+// Access two elements of a half type at once, in 4 aligned bytes. The first is in the lower bits.
+template <typename Half>
+TFJOB_DEVICE uint32_t LoadPair(const Half* from) {
+  return *reinterpret_cast<const uint32_t*>(from);
+}
+template <typename Half>
+TFJOB_DEVICE void StorePair(Half* to, uint32_t pair) {
+  *reinterpret_cast<uint32_t*>(to) = pair;
+}
+
 #else
 
 #include "runtime/kernels/cuda/emulator/shim.h"
 
 #define TFJOB_DEVICE inline
+#define TFJOB_UNROLLED
 #define TFJOB_NOT_UNROLLED
+#define TFJOB_UNROLLED_BY(count)
 // Registers the kernel with the emulator under its name.
 #define TFJOB_KERNEL(name, Parameter, threads)                               \
   static void name##Body(const Parameter& p);                                \
@@ -93,7 +108,9 @@ TFJOB_DEVICE void Store(Half* to, float4 value) {
   static void name##Body([[maybe_unused]] const Parameter& p)
 
 using tfjob::kernels::cuda::Load;
+using tfjob::kernels::cuda::LoadPair;
 using tfjob::kernels::cuda::Store;
+using tfjob::kernels::cuda::StorePair;
 
 #endif
 

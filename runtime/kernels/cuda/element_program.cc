@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <sstream>
 #include <vector>
 
@@ -21,9 +22,15 @@ struct Source {
   int index = 0;
   float literal = 0;
 };
+// The numbers of a Dropout, as the kernel needs them.
+struct Dropping {
+  uint32_t threshold = 0, op_id = 0;
+  float scale = 1;
+};
 struct ProgramStep {
   ElementOp op;
   std::array<Source, 3> source;
+  Dropping dropping = {};
 };
 
 // Parses an operand of a step: an input ("i0"), an earlier step ("t1") or a number.
@@ -44,6 +51,17 @@ StatusOr<Source> ParseSource(std::string_view word, size_t inputs, size_t steps)
                          "\" in the program is not an input, an earlier step or a number");
 }
 
+// Parses the rate and the op_id of a Dropout.
+StatusOr<Dropping> ParseDropping(std::istringstream& words) {
+  double rate = -1;
+  int64_t op_id = -1;
+  if (!(words >> rate >> op_id) || !(rate >= 0 && rate < 1) || op_id < 0 || op_id > UINT32_MAX)
+    return InvalidArgument("Dropout takes a rate in [0, 1) and an op_id");
+  return Dropping{.threshold = static_cast<uint32_t>(rate * 4294967296.0),  // 2³²
+                  .op_id = static_cast<uint32_t>(op_id),
+                  .scale = static_cast<float>(1 / (1 - rate))};
+}
+
 StatusOr<ProgramStep> ParseStep(const std::string& text, size_t inputs, size_t steps) {
   std::istringstream words(text);
   std::string name, word;
@@ -54,6 +72,9 @@ StatusOr<ProgramStep> ParseStep(const std::string& text, size_t inputs, size_t s
   for (size_t i = 0; i < static_cast<size_t>(op->operands); ++i) {
     if (!(words >> word)) return InvalidArgument(name, " takes ", op->operands, " operands");
     ASSIGN_OR_RETURN(step.source[i], ParseSource(word, inputs, steps));
+  }
+  if (op->op == ElementOp::kDropout) {
+    ASSIGN_OR_RETURN(step.dropping, ParseDropping(words));
   }
   if (words >> word) return InvalidArgument(name, " takes ", op->operands, " operands");
   return step;
@@ -88,6 +109,11 @@ class SlotChooser {
       step.op = steps_[i].op;
       for (size_t k = 0; k < steps_[i].source.size(); ++k)
         step.source[k] = Located(steps_[i].source[k], i);
+      if (step.op == ElementOp::kDropout) {
+        const Dropping& d = steps_[i].dropping;
+        step.source[1] = {ElementSource::kLiteral, static_cast<int32_t>(d.op_id), d.scale};
+        step.source[2] = {ElementSource::kLiteral, static_cast<int32_t>(d.threshold), 0};
+      }
       Release(i);
       if (last_use_[i] > i + 1) slots_[i] = Take();
       step.keep = slots_[i];
@@ -125,8 +151,8 @@ class SlotChooser {
 
 }  // namespace
 
-StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,
-                            ElementwiseParameter& parameter) {
+StatusOr<ProgramNeeds> WriteProgram(const std::string& program, size_t inputs,
+                                    ElementwiseParameter& parameter) {
   ASSIGN_OR_RETURN(const std::vector<ProgramStep> steps, ParseProgram(program, inputs));
   const int slots = SlotChooser(steps).Write(parameter);
   if (slots > kElementSlots) {
@@ -134,7 +160,9 @@ StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,
                          " intermediate results: on a GPU, at most ", kElementSlots,
                          " are possible");
   }
-  return slots > 0;
+  const bool random = std::ranges::any_of(
+      steps, [](const ProgramStep& step) { return step.op == ElementOp::kDropout; });
+  return ProgramNeeds{.slots = slots > 0, .random_words = random};
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -28,13 +28,18 @@ inline constexpr NamedOp kElementOps[] = {
     {"Sigmoid", ElementOp::kSigmoid, 1},   {"Tanh", ElementOp::kTanh, 1},
     {"ReluGrad", ElementOp::kReluGrad, 2}, {"SigmoidGrad", ElementOp::kSigmoidGrad, 2},
     {"TanhGrad", ElementOp::kTanhGrad, 2}, {"ClipByValue", ElementOp::kClip, 3},
-    {"Copy", ElementOp::kCopy, 1},  // only in programs of this package
+    {"Copy", ElementOp::kCopy, 1},        // only in programs of this package
+    {"Dropout", ElementOp::kDropout, 1},  // followed by rate and op_id
 };
 
-// Parses a program that has `inputs` inputs, and writes its steps to the parameter. Returns whether
-// the program uses slots. Returns InvalidArgument if the program is wrong, and Unimplemented if it
-// contains an unknown op.
-StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,
-                            ElementwiseParameter& parameter);
+struct ProgramNeeds {
+  bool slots = false;
+  bool random_words = false;
+};
+
+// Parses a program that has `inputs` inputs, and writes its steps to the parameter. Returns
+// InvalidArgument if the program is wrong, and Unimplemented if it contains an unknown op.
+StatusOr<ProgramNeeds> WriteProgram(const std::string& program, size_t inputs,
+                                    ElementwiseParameter& parameter);
 
 }  // namespace tfjob::kernels::cuda

@@ -49,8 +49,8 @@ struct Broadcast {
 
 struct ElementwiseLaunch {
   ElementwiseParameter parameter{};  // complete except for the pointers
-  size_t inputs = 0;
-  bool slots = false;
+  size_t inputs = 0;                 // without the step and the seed
+  ProgramNeeds needs;
   Writes writes = Writes::kValue;
   std::vector<Broadcast> broadcasts;
 };
@@ -61,7 +61,8 @@ class ElementwiseKernel final : public Kernel {
       : launcher_(std::move(launcher)),
         parameter_(launch.parameter),
         inputs_(launch.inputs),
-        name_(launch.slots ? "ElementwiseWithSlots" : "Elementwise"),
+        name_(NameOf(launch.needs)),
+        random_words_(launch.needs.random_words),
         writes_(launch.writes),
         broadcasts_(std::move(launch.broadcasts)) {}
 
@@ -77,6 +78,10 @@ class ElementwiseKernel final : public Kernel {
     if (writes_ == Writes::kVariable) p.refusal = RefusalOf(stream);
     p.out = outputs[0];
     for (size_t i = 0; i < inputs_; ++i) p.input[i].data = inputs[i];
+    if (random_words_) {
+      p.words.step = static_cast<const int64_t*>(inputs[inputs_]);
+      p.words.seed = static_cast<const int64_t*>(inputs[inputs_ + 1]);
+    }
     auto* space = static_cast<std::byte*>(workspace);
     for (const Broadcast& broadcast : broadcasts_) {
       SubmitMove(launcher_, broadcast.move, inputs[broadcast.input], space, stream);
@@ -88,6 +93,11 @@ class ElementwiseKernel final : public Kernel {
   }
 
  private:
+  static const char* NameOf(const ProgramNeeds& needs) {
+    if (needs.random_words) return "ElementwiseWithDropout";
+    return needs.slots ? "ElementwiseWithSlots" : "Elementwise";
+  }
+
   // Returns the size of the copy in the workspace, rounded up so that the next copy is aligned.
   size_t BytesOf(const Broadcast& broadcast) const {
     constexpr size_t kAlignment = 64;
@@ -113,6 +123,7 @@ class ElementwiseKernel final : public Kernel {
   const ElementwiseParameter parameter_;
   const size_t inputs_;
   const char* const name_;
+  const bool random_words_;
   const Writes writes_;
   const std::vector<Broadcast> broadcasts_;
 };
@@ -165,14 +176,9 @@ KernelEntry EntryOf(const Launcher& launcher, const NamedOp& op) {
           InPlaceInputs(inputs)};
 }
 
-}  // namespace
-
-bool HasElementLayout(const Operand& input, const Operand& out) {
-  return LayoutOf(input, out).ok();
-}
-
-Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
-                        const Operand& out, const std::string& program, Writes writes) {
+// Prepares everything except the random words.
+StatusOr<ElementwiseLaunch> PlanElements(const std::vector<Operand>& inputs, const Operand& out,
+                                         const std::string& program, Writes writes) {
   RETURN_IF_ERROR(CheckCount(out));
   if (inputs.size() > kElementInputs)
     return Unimplemented("a program has more than ", kElementInputs, " inputs");
@@ -193,14 +199,52 @@ Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& in
     ASSIGN_OR_RETURN(parameter.input[i], LayoutOf(input, out));
   }
   JoinRows(parameter, inputs.size());
-  ASSIGN_OR_RETURN(launch.slots, WriteProgram(program, inputs.size(), parameter));
+  ASSIGN_OR_RETURN(launch.needs, WriteProgram(program, inputs.size(), parameter));
+  return launch;
+}
+
+// Prepares FusedElementwise. The operands may have different types. If the program contains
+// Dropout, the last two inputs are the step and the seed.
+Prepared PrepareElementProgram(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, request.inputs.size(), 1));
+  std::vector<Operand> inputs = request.inputs;
+  const bool random = request.attributes.Get("random", false);
+  if (random) {
+    if (inputs.size() < 2) return InvalidArgument("expected a step and a seed");
+    for (size_t i = inputs.size() - 2; i < inputs.size(); ++i)
+      RETURN_IF_ERROR(cpu::ExpectInt64Scalar(inputs[i]));
+    inputs.resize(inputs.size() - 2);
+  }
+  ASSIGN_OR_RETURN(
+      ElementwiseLaunch launch,
+      PlanElements(inputs, request.outputs[0], request.attributes.Get<std::string>("program", ""),
+                   Writes::kValue));
+  if (random != launch.needs.random_words)
+    return InvalidArgument("the attribute random is ", random ? "set" : "absent",
+                           ", but the program ", random ? "drops no" : "drops", " elements");
+  launch.parameter.words.replica =
+      static_cast<uint16_t>(request.attributes.Get<int64_t>("replica", 0));
+  return std::make_unique<ElementwiseKernel>(launcher, std::move(launch));
+}
+
+}  // namespace
+
+bool HasElementLayout(const Operand& input, const Operand& out) {
+  return LayoutOf(input, out).ok();
+}
+
+Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
+                        const Operand& out, const std::string& program, Writes writes) {
+  ASSIGN_OR_RETURN(ElementwiseLaunch launch, PlanElements(inputs, out, program, writes));
+  if (launch.needs.random_words) return InvalidArgument("the program drops elements");
   return std::make_unique<ElementwiseKernel>(launcher, std::move(launch));
 }
 
 KernelTable::Entries ElementwiseKernels(const Launcher& launcher) {
   KernelTable::Entries entries;
   for (const NamedOp& op : kElementOps)
-    if (op.op != ElementOp::kCopy) entries[op.name] = EntryOf(launcher, op);
+    if (op.op != ElementOp::kCopy && op.op != ElementOp::kDropout)
+      entries[op.name] = EntryOf(launcher, op);
   const auto sum = [&launcher](Writes writes) {
     return [launcher, writes](const KernelRequest& request) -> Prepared {
       RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
@@ -209,12 +253,9 @@ KernelTable::Entries ElementwiseKernels(const Launcher& launcher) {
   };
   entries["BiasAdd"] = {sum(Writes::kValue), InPlaceInputs(1)};
   entries["AssignAdd"] = {sum(Writes::kVariable), {{0, 0, InPlace::kAlways}}};
-  entries["FusedElementwise"] = {[launcher](const KernelRequest& request) {
-                                   return PrepareRequest(
-                                       launcher, request,
-                                       request.attributes.Get<std::string>("program", ""));
-                                 },
-                                 InPlaceInputs(4)};
+  entries["FusedElementwise"] = {
+      [launcher](const KernelRequest& request) { return PrepareElementProgram(launcher, request); },
+      InPlaceInputs(4)};
   return entries;
 }
 

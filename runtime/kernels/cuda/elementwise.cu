@@ -2,6 +2,7 @@
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
+#include "runtime/kernels/cuda/random_words.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -54,6 +55,7 @@ TFJOB_DEVICE float4 Compute(ElementOp op, float4 a, float4 b, float4 c) {
     TFJOB_CASE(kTanhGrad, y * (1.0f - x * x));
     TFJOB_CASE(kClip, (x < y ? y : x) > z ? z : (x < y ? y : x));
     case ElementOp::kCopy:
+    case ElementOp::kDropout:  // see Drop
       break;
   }
 #undef TFJOB_CASE
@@ -133,6 +135,39 @@ TFJOB_DEVICE void Write(const ElementwiseParameter& p, Position at, float value)
   if (at.inside) WriteFloat(p.out, p.out_type, at.row * p.out_stride + at.col, value);
 }
 
+TFJOB_DEVICE float Keep(const ElementStep& step, float x, uint32_t word) {
+  return word >= static_cast<uint32_t>(step.source[2].index) ? x * step.source[1].literal : 0.0f;
+}
+
+TFJOB_DEVICE uint32_t ElementAt(const ElementwiseParameter& p, Position at) {
+  return at.row * p.cols + at.col;
+}
+
+TFJOB_DEVICE float DropOne(const ElementwiseParameter& p, const ElementStep& step,
+                           const RandomWords& source, float x, Position at) {
+  const uint32_t element = ElementAt(p, at), i = element % 4;
+  const Words words = Draw(source, element / 4, 0);
+  // An index that is not constant would move the words to local memory.
+  const uint32_t low = i == 0 ? words.word[0] : words.word[1];
+  const uint32_t high = i == 2 ? words.word[2] : words.word[3];
+  return Keep(step, x, i < 2 ? low : high);
+}
+
+// Computes kDropout. Four consecutive elements share a block of words.
+TFJOB_DEVICE float4 Drop(const ElementwiseParameter& p, const ElementStep& step, float4 x,
+                         const Positions& at) {
+  RandomWords source = p.words;
+  source.op_id = static_cast<uint32_t>(step.source[1].index);
+  if (at.quad) {
+    const Words words = Draw(source, ElementAt(p, at.x) / 4, 0);
+    return {Keep(step, x.x, words.word[0]), Keep(step, x.y, words.word[1]),
+            Keep(step, x.z, words.word[2]), Keep(step, x.w, words.word[3])};
+  }
+  return {DropOne(p, step, source, x.x, at.x), DropOne(p, step, source, x.y, at.y),
+          DropOne(p, step, source, x.z, at.z), DropOne(p, step, source, x.w, at.w)};
+}
+
+template <bool kRandom>
 TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
   if (Refused(p.refusal)) return;
   const Positions at = PositionsOfThread(p);
@@ -140,6 +175,11 @@ TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
   float4 last{};
   for (int i = 0; i < p.steps; ++i) {
     const ElementStep& step = p.step[i];
+    if (kRandom && step.op == ElementOp::kDropout) {
+      last = Drop(p, step, Operand(p, step.source[0], slots, last, at), at);
+      if (step.keep >= 0) Store(Slot(slots, step.keep), last);
+      continue;
+    }
     last = Compute(step.op, Operand(p, step.source[0], slots, last, at),
                    Operand(p, step.source[1], slots, last, at),
                    Operand(p, step.source[2], slots, last, at));
@@ -157,12 +197,17 @@ TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
 // Runs programs without slots. Their blocks need no shared memory, so more blocks can run at the
 // same time.
 TFJOB_KERNEL(Elementwise, ElementwiseParameter, kElementThreads) {
-  RunSteps(p, nullptr);
+  RunSteps<false>(p, nullptr);
 }
 
 TFJOB_KERNEL(ElementwiseWithSlots, ElementwiseParameter, kElementThreads) {
   alignas(16) __shared__ float slots[kElementSlots * kElementThreads * 4];
-  RunSteps(p, slots);
+  RunSteps<false>(p, slots);
+}
+
+TFJOB_KERNEL(ElementwiseWithDropout, ElementwiseParameter, kElementThreads) {
+  alignas(16) __shared__ float slots[kElementSlots * kElementThreads * 4];
+  RunSteps<true>(p, slots);
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -20,6 +20,8 @@ KernelTable::Entries ElementwiseKernels(const Launcher& launcher);
 KernelTable::Entries MoveKernels(const Launcher& launcher);
 KernelTable::Entries ReduceKernels(const Launcher& launcher);
 KernelTable::Entries SoftmaxKernels(const Launcher& launcher);
+KernelTable::Entries AttentionKernels(const Launcher& launcher);
+KernelTable::Entries NormalizationKernels(const Launcher& launcher);
 KernelTable::Entries RandomKernels(const Launcher& launcher);
 KernelTable::Entries GatherKernels(const Launcher& launcher);
 KernelTable::Entries LayoutKernels(const Launcher& launcher);
@@ -89,7 +91,7 @@ Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand&
 Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request);
 // Prepares a kernel that sets every element to `value`.
 Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value);
-// Returns a kernel that adds the rows of a dense float32 matrix, which has at least one row.
+// Returns a kernel that sums the rows of a dense float32 matrix, which must have at least one row.
 std::unique_ptr<Kernel> MakeColumnSums(const Launcher& launcher, int64_t rows, int64_t cols);
 
 }  // namespace tfjob::kernels::cuda

@@ -68,11 +68,11 @@ class GatherKernel final : public Kernel {
   const std::string name_;
 };
 
-// Adds the rows of equal ids: sorts the ids, numbers the distinct ones, and adds their rows.
+// Sums the rows of equal ids: sorts the ids, numbers the distinct ones, and sums their rows.
 class GroupSums {
  public:
-  // If `rows` is 0, the sum for the i-th distinct id is written to row i. Otherwise, the sum for an
-  // id is written to the row whose index is the id, if the id is below `rows`.
+  // If `rows` is 0, writes the sum for the i-th distinct id to row i. Otherwise, writes the sum for
+  // id k to row k, and ignores ids outside [0, rows).
   GroupSums(Launcher launcher, const Operand& ids, const Operand& values, const Operand& out,
             int64_t rows, FloatType type)
       : launcher_(std::move(launcher)),

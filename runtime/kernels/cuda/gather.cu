@@ -1,4 +1,4 @@
-// Copies rows of tables, and adds the gradients of equal rows in an order that depends only on the
+// Copies rows of tables, and sums the gradients of equal rows in an order that depends only on the
 // ids.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/floats.h"

@@ -1,4 +1,4 @@
-// Compares the kernels for tables, which gather rows and add the gradients of equal rows, with
+// Compares the kernels for tables, which gather rows and sum the gradients of equal rows, with
 // those of the CPU.
 #include <gtest/gtest.h>
 

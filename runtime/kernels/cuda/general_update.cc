@@ -64,7 +64,7 @@ class GeneralUpdateKernel final : public Kernel {
     p.variable = static_cast<float*>(outputs[0]);
     for (int slot = 0; slot < slots_; ++slot)
       p.slots[slot] = static_cast<float*>(outputs[1 + slot]);
-    p.values = static_cast<const float*>(inputs[inputs_.values]);
+    p.values = inputs[inputs_.values];
     if (inputs_.rows > 0) p.rows = static_cast<const int64_t*>(inputs[inputs_.rows]);
     if (index_) {
       void* const space = static_cast<std::byte*>(workspace) + kNumbersBytes;
@@ -198,6 +198,7 @@ Prepared PrepareGeneralUpdate(const Launcher& launcher, const KernelRequest& req
   GeneralUpdateParameter update{};
   SetOptions(o, part, update);
   SetLayout(request, inputs, all, update);
+  ASSIGN_OR_RETURN(update.values_type, FloatTypeOf(request.inputs[inputs.values].dtype));
   std::optional<RowIndex> index;
   if (by_rows && all) {
     ASSIGN_OR_RETURN(index, RowIndex::Create(launcher, request.inputs[inputs.values].shape.dim(0),

@@ -47,7 +47,10 @@ TEST(CudaKernels, SubnormalNumbersCountAsZero) {
 }
 
 TEST(CudaKernels, FusedPrograms) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(ProgramCases(seed), seed);
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    CompareAll(ProgramCases(seed), seed);
+    CompareAll(MixedProgramCases(seed), seed);
+  }
 }
 
 // Returns a program of 24 steps, whose operands are drawn from the inputs and all earlier results.

@@ -33,7 +33,7 @@ TFJOB_DEVICE void MoveElement(const MoveParameter& p, const Way& way) {
       way.covered ? static_cast<const T*>(p.in)[way.from] : static_cast<T>(0);
 }
 
-// The index of a tile, and the matrix to which it belongs.
+// The index of a tile, and the matrix that it belongs to.
 struct Tile {
   uint32_t row, col, matrix;
 };

@@ -1,4 +1,4 @@
-// Describes layouts to the kernels of layout.cu and select.cu, on the host.
+// Describes layouts, on the host, to the kernels in layout.cu and select.cu.
 #pragma once
 
 #include <cstddef>

@@ -101,15 +101,55 @@ Prepared PrepareMatMul(const GpuAccess& gpu, const KernelRequest& request) {
 
 Prepared PrepareMatMulAccumulate(const GpuAccess& gpu, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 3, 1));
-  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf({&request.inputs[0], &request.inputs[1]}));
+  ASSIGN_OR_RETURN(const FloatType result, FloatTypeOf(request.outputs[0].dtype));
   if (request.inputs[2] != request.outputs[0])
     return InvalidArgument("the output must be input 2 itself");
-  ASSIGN_OR_RETURN(const cpu::ProductLayout layout, cpu::ProductLayoutOf(request));
+  KernelRequest alike = request;  // float32 can also accumulate products of half types
+  if (result == FloatType::kFloat32) alike.outputs[0].dtype = request.inputs[0].dtype;
+  ASSIGN_OR_RETURN(const cpu::ProductLayout layout, cpu::ProductLayoutOf(alike));
   if (layout.m * layout.n * layout.k == 0) return std::make_unique<NoProduct>();
   ProductDescription product = DescriptionOf(layout, type, gpu.arithmetic);
+  product.result = result;
   product.alpha = static_cast<float>(cpu::NumberOf(request.attributes, "alpha", 1));
   product.beta = 1;
   return MakeProduct(gpu, product, {{}}, {}, request.outputs[0]);
+}
+
+// Adds a product to a value, which is first copied to the output unless it is there already.
+class AddedProduct final : public Kernel {
+ public:
+  // `product` may be null: then it is 0.
+  AddedProduct(std::unique_ptr<Kernel> copy, std::unique_ptr<Kernel> product)
+      : copy_(std::move(copy)), product_(std::move(product)) {}
+
+  size_t workspace_bytes() const override {
+    return product_ == nullptr ? 0 : product_->workspace_bytes();
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    if (inputs[2] != outputs[0]) copy_->Run(inputs + 2, outputs, workspace, stream);
+    if (product_ != nullptr) product_->Run(inputs, outputs, workspace, stream);
+  }
+
+ private:
+  const std::unique_ptr<Kernel> copy_, product_;
+};
+
+Prepared PrepareMatMulAdd(const GpuAccess& gpu, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 3, 1));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
+  const Operand& out = request.outputs[0];
+  RETURN_IF_ERROR(cpu::ExpectShape(request.inputs[2], out.shape));
+  ASSIGN_OR_RETURN(const cpu::ProductLayout layout, cpu::ProductLayoutOf(request));
+  if (layout.m * layout.n == 0) return std::make_unique<NoProduct>();
+  ASSIGN_OR_RETURN(auto copy, PrepareProgram(gpu.launcher, {request.inputs[2]}, out, "Copy i0"));
+  if (layout.k == 0) return std::make_unique<AddedProduct>(std::move(copy), nullptr);
+  ProductDescription description = DescriptionOf(layout, type, gpu.arithmetic);
+  description.beta = 1;
+  ASSIGN_OR_RETURN(auto product, MakeProduct(gpu, description, {{}}, {}, out));
+  return std::make_unique<AddedProduct>(std::move(copy), std::move(product));
 }
 
 // The axes of a batch, starting with the outermost axis: their sizes and, for each operand in the
@@ -185,6 +225,7 @@ KernelTable::Entries MatMulKernels(const GpuAccess& gpu) {
   };
   return {{"MatMul", {with(PrepareMatMul), {}}},
           {"FusedMatMul", {with(PrepareMatMul), {}}},
+          {"MatMulAdd", {with(PrepareMatMulAdd), {{0, 2}}}},
           {"MatMulAccumulate", {with(PrepareMatMulAccumulate), {{0, 2, InPlace::kAlways}}}},
           {"BatchMatMulV2", {with(PrepareBatchMatMul), {}}}};
 }

@@ -1,5 +1,5 @@
 // Implements MatMulBiasGrad, which computes the gradients of a layer's weights and bias. A single
-// product computes both: its epilogue adds the rows of a factor.
+// product computes both: its epilogue sums the rows of a factor.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/products.h"
@@ -18,7 +18,7 @@ struct SeparateKernels {
 class MatMulBiasGrad final : public Kernel {
  public:
   // `fused` may be null; otherwise, it is used if all addresses are aligned. `summed` is the index
-  // of the input whose rows are added.
+  // of the input whose rows are summed.
   MatMulBiasGrad(std::unique_ptr<Product> fused, SeparateKernels separate, size_t summed)
       : fused_(std::move(fused)), separate_(std::move(separate)), summed_(summed) {}
 

@@ -23,6 +23,10 @@ TEST(CudaOptimizers, UpdateAVariable) {
   for (uint64_t seed = 0; seed < 6; ++seed) CompareAll(OptimizerCases(seed), seed);
 }
 
+TEST(CudaOptimizers, UpdateManyVariables) {
+  for (uint64_t seed = 0; seed < 6; ++seed) CompareAll(OptimizerGroupCases(seed), seed);
+}
+
 // If accumulated gradients are clipped, an update consists of two parts.
 TEST(CudaOptimizers, UpdateInParts) {
   Optimizer o = Optimizer::Default(Kind::kAdam);

@@ -5,17 +5,15 @@
 
 #include <cstdint>
 
+#include "runtime/kernels/cuda/float_type.h"
 #include "runtime/kernels/cuda/update_parameters.h"
 
 namespace tfjob::kernels::cuda {
 
-// How a tensor stores floats. Kernels compute in float32.
-enum class FloatType : int32_t { kFloat32, kBFloat16, kFloat16 };
-
 // Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise").
 // Each thread computes four elements. The result of a step is available to the next step. A result
 // that a later step needs is kept in a slot in shared memory. ElementwiseWithSlots runs the
-// programs that need slots.
+// programs that need slots, and ElementwiseWithDropout those that contain kDropout.
 inline constexpr int kElementThreads = 128;
 inline constexpr int kElementsPerBlock = 4 * kElementThreads;
 inline constexpr int kElementInputs = 8;
@@ -50,10 +48,20 @@ enum class ElementOp : int32_t {
   kSigmoidGrad,
   kTanhGrad,
   kClip,
-  kCopy
+  kCopy,
+  kDropout
 };
 
-// The place from which a step reads an operand.
+// The random words of an op, which are a stream (random_stream.h).
+struct RandomWords {
+  const int64_t* step;
+  const int64_t* seed;
+  uint32_t op_id, replica;
+};
+
+// The place from which a step reads an operand. A step with kDropout has one operand. In place of
+// the others, source[1] contains its op_id (`index`) and the factor of kept elements (`literal`),
+// and source[2] the smallest word that keeps an element (`index`).
 struct ElementSource {
   enum Kind : int32_t { kInput, kSlot, kLast, kLiteral };
   Kind kind;
@@ -84,14 +92,15 @@ struct ElementwiseParameter {
   int32_t steps;
   ElementStep step[kElementSteps];
   const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
+  RandomWords words;       // of kDropout, except for op_id
 };
 
 // How SumColumns and SumRows combine elements.
 enum class ReduceOp : int32_t { kSum, kMax, kMin };
 
-// SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is `scale` times the
+// SumColumns sums the rows of a matrix in parts of kSumRows rows: out[part, c] is `scale` times the
 // sum of in[r, c] over the rows r of that part. A block sums 32 columns of one part. Further
-// launches add the sums of the parts. Depending on `op`, SumColumns computes the maximum or the
+// launches add up the sums of the parts. Depending on `op`, SumColumns computes the maximum or the
 // minimum instead of the sum.
 inline constexpr int kSumWarps = 8;
 inline constexpr int kSumRows = 256;
@@ -105,11 +114,11 @@ struct SumColumnsParameter {
   ReduceOp op;
 };
 
-// SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is `scale`
-// times the sum of in[r, c] over the columns c of that part. A block adds one part of one row.
-// Further launches add the sums of the parts. Like SumColumns, SumRows may compute the maximum or
-// the minimum instead. SumShortRows does the same for up to kShortRow columns, which form a single
-// part; each warp adds one row.
+// SumRows sums the columns of a matrix in parts of kSumColumns columns: out[r, part] is `scale`
+// times the sum of in[r, c] over the columns c of that part. A block sums one part of one row.
+// Further launches add up the sums of the parts. Like SumColumns, SumRows may compute the maximum
+// or the minimum instead. SumShortRows does the same for up to kShortRow columns, which form a
+// single part; each warp sums one row.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
 inline constexpr int kShortRow = 1024;
@@ -163,14 +172,8 @@ struct DenseCrossEntropyParameter {
   FloatType type;
 };
 
-// Dropout, RandomUniform and RandomNormal draw the words of a stream (random_stream.h). Each thread
-// draws one block of four words.
+// Dropout, RandomUniform and RandomNormal: each thread draws one block of four words.
 inline constexpr int kRandomThreads = 256;
-struct RandomWords {
-  const int64_t* step;
-  const int64_t* seed;
-  uint32_t op_id, replica;
-};
 struct DropoutParameter {
   RandomWords words;
   const void* x;
@@ -369,7 +372,7 @@ struct NumberIdsParameter {
   uint32_t count;
 };
 
-// SumGroups adds the rows of `values` whose ids are equal. A warp adds 32 columns of the rows at
+// SumGroups sums the rows of `values` whose ids are equal. A warp sums 32 columns of the rows at
 // kGroupPlaces places of the sorted list. If a group has places in several parts of the list, the
 // sum over the first part is stored in `begun` and the other sums in `continued`, and JoinGroups
 // adds them.

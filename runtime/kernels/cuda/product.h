@@ -19,7 +19,7 @@ namespace tfjob::kernels::cuda {
 enum class Arithmetic { kFloat32, kTf32 };
 
 // The operations that the library performs on a product. kSumA and kSumB do not change the product,
-// but also sum one of the factors: kSumA adds the k elements of each row of a, and kSumB the k
+// but also sum one of the factors: kSumA sums the k elements of each row of a, and kSumB the k
 // elements of each column of b. If this factor is the gradient of a layer's output, the sums are
 // the gradient of the layer's bias.
 enum class ProductEpilogue { kNone, kRelu, kBias, kReluBias, kSumA, kSumB };

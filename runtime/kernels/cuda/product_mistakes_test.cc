@@ -17,7 +17,7 @@ namespace {
 using device::cuda::BlasApi;
 using device::cuda::BlasResult;
 
-// No product has two equal dimensions, which would hide mistakes.
+// No product has two equal dimensions, because these would hide mistakes.
 std::vector<Comparison> Cases() {
   std::vector<Comparison> cases;
   for (Attributes attributes : Transpositions()) {

@@ -204,7 +204,7 @@ TEST(Products, AnErrorOfTheLibraryIsReported) {
               testing::HasSubstr("cuBLASLt has no algorithm for a product of 2 x 2 by 2 x 2"));
 }
 
-// If the library has no algorithm for an epilogue, kernels compute the same.
+// If the library has no algorithm for an epilogue, separate kernels compute the same result.
 TEST(Products, NeedNoAlgorithmForEpilogues) {
   static BlasApi library;
   static int refused = 0;

@@ -24,8 +24,8 @@ struct Reduction {
   FloatType type = FloatType::kFloat32;
 };
 
-// Adds the rows of a matrix. If there are many rows, first adds the rows of each part, and then
-// adds the sums of the parts.
+// Sums the rows of a matrix. If there are many rows, first sums the rows of each part, and then
+// adds up the sums of the parts.
 class ColumnSums final : public Kernel {
  public:
   ColumnSums(Launcher launcher, const Matrix& in, const Reduction& reduction)
@@ -75,8 +75,8 @@ class ColumnSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Adds the columns of a matrix. If there are many columns, first adds the columns of each part, and
-// then adds the sums of the parts.
+// Sums the columns of a matrix. If there are many columns, first sums the columns of each part, and
+// then adds up the sums of the parts.
 class RowSums final : public Kernel {
  public:
   RowSums(Launcher launcher, const Matrix& in, const Reduction& reduction)

@@ -53,9 +53,10 @@ KernelTable MakeTable(const GpuAccess& gpu) {
   KernelTable::Entries all = MatMulKernels(gpu);
   all.merge(MatMulBiasGradKernels(gpu));
   all.merge(ConvolutionKernels(gpu));
-  for (const auto family : {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels,
-                            CastKernels, MoveKernels, LayoutKernels, SelectKernels, GatherKernels,
-                            PoolingKernels, ImageTransformKernels, BatchNormKernels, NumberKernels})
+  for (const auto family :
+       {ElementwiseKernels, ReduceKernels, SoftmaxKernels, AttentionKernels, NormalizationKernels,
+        RandomKernels, CastKernels, MoveKernels, LayoutKernels, SelectKernels, GatherKernels,
+        PoolingKernels, ImageTransformKernels, BatchNormKernels, NumberKernels})
     all.merge(family(gpu.launcher));
   all = cpu::WithHalfTypes(std::move(all));
   all.merge(UpdateKernels(gpu.launcher));  // variables and their gradients never have half types
@@ -63,62 +64,24 @@ KernelTable MakeTable(const GpuAccess& gpu) {
 }
 
 std::span<const char* const> KernelNames() {
-  static constexpr const char* kNames[] = {"AddQuads",
-                                           "AddWindows",
-                                           "ApplyAdam",
-                                           "ApplyAdamRows",
-                                           "ApplySgd",
-                                           "ApplySgdRows",
-                                           "ArgMax",
-                                           "ArgMaxRows",
-                                           "AvgPool",
-                                           "AvgPoolGrad",
-                                           "BatchNorm",
-                                           "BatchNormGrad",
-                                           "BatchNormSums",
-                                           "Cast",
-                                           "CheckIds",
-                                           "ColumnMoments",
-                                           "Compare",
-                                           "DenseCrossEntropy",
-                                           "Depthwise",
-                                           "DepthwiseFilter",
-                                           "DepthwiseInput",
-                                           "Dropout",
-                                           "Elementwise",
-                                           "ElementwiseWithSlots",
-                                           "Fill",
-                                           "FindMaxima",
-                                           "FindNotFinite",
-                                           "Gather",
-                                           "GatherQuads",
-                                           "GatherWindows",
-                                           "GeneralUpdate",
-                                           "ImageTransform",
-                                           "ImageTransformGrad",
-                                           "IndexRows",
-                                           "JoinGroups",
-                                           "LearningRate",
-                                           "MaxPool",
-                                           "MaxPoolGrad",
-                                           "MergeIds",
-                                           "MergeMoments",
-                                           "Move",
-                                           "NumberIds",
-                                           "RandomNormal",
-                                           "RandomUniform",
-                                           "RefuseNotFinite",
-                                           "Select",
-                                           "Softmax",
-                                           "SoftmaxGrad",
-                                           "SortIds",
-                                           "SparseCrossEntropy",
-                                           "SumColumns",
-                                           "SumGroups",
-                                           "SumRows",
-                                           "SumShortRows",
-                                           "Transpose",
-                                           "UpdateNumbers"};
+  // clang-format off: it would write one name per line
+  static constexpr const char* kNames[] = {
+      "AddQuads", "AddWindows", "ApplyAdam", "ApplyAdamRows", "ApplySgd", "ApplySgdRows", "ArgMax",
+      "ArgMaxRows", "AttentionBFloat16_128", "AttentionBFloat16_64", "AttentionFloat16_128",
+      "AttentionFloat16_64", "AttentionKeysBFloat16_128", "AttentionKeysBFloat16_64",
+      "AttentionKeysFloat16_128", "AttentionKeysFloat16_64", "AttentionQueriesBFloat16_128",
+      "AttentionQueriesBFloat16_64", "AttentionQueriesFloat16_128", "AttentionQueriesFloat16_64",
+      "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormSums", "Cast", "CheckIds",
+      "ColumnMoments", "Compare", "DenseCrossEntropy", "Depthwise", "DepthwiseFilter",
+      "DepthwiseInput", "Dropout", "Elementwise", "ElementwiseWithDropout", "ElementwiseWithSlots",
+      "Fill", "FindMaxima",
+      "FindNotFinite", "Gather", "GatherQuads", "GatherWindows", "GeneralUpdate", "ImageTransform",
+      "ImageTransformGrad", "IndexRows", "JoinGroups", "LayerNormalization",
+      "LayerNormalizationGrad", "LayerNormalizationSums", "LearningRate", "MaxPool", "MaxPoolGrad",
+      "MergeIds", "MergeMoments", "Move", "NumberIds", "RandomNormal", "RandomUniform",
+      "RefuseNotFinite", "Select", "Softmax", "SoftmaxGrad", "SortIds", "SparseCrossEntropy",
+      "SumColumns", "SumGroups", "SumRows", "SumShortRows", "Transpose", "UpdateNumbers"};
+  // clang-format on
   return kNames;
 }
 

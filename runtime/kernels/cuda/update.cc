@@ -1,5 +1,5 @@
-// Implements ApplyOptimizer and ApplyOptimizerRows (optimizer/apply_kernel.h) with the kernels of
-// update.cu and learning_rate.cu.
+// Implements ApplyOptimizer and ApplyOptimizerRows (optimizer/apply_kernel.h) and ApplyOptimizers
+// (ops.md) with the kernels of update.cu and learning_rate.cu.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -20,6 +20,9 @@ using optimizer::Optimizer;
 constexpr size_t kStep = 0, kGradient = 1, kVariable = 2, kFirstSlot = 3;
 // The inputs of ApplyOptimizerRows.
 constexpr size_t kRows = 1, kValues = 2, kTable = 3, kFirstSlotOfRows = 4;
+
+// The largest number of variables and slots that ApplyOptimizers is expected to update.
+constexpr int kMostGroupedOperands = 256;
 
 // Computes the learning rate of a step, if there is a schedule.
 class ScheduledRate {
@@ -95,39 +98,98 @@ float* SlotAt(void* const* outputs, int slot, int slots) {
   return slot < slots ? static_cast<float*>(outputs[1 + slot]) : nullptr;
 }
 
-// Updates one variable. Its parameter is complete except for the pointers and the rate.
+// A variable to update: its number of elements, and the type of its gradient.
+struct UpdatedVariable {
+  int64_t count = 0;
+  FloatType gradient = FloatType::kFloat32;
+};
+
+// Updates variables that have the same optimizer, up to kUpdateTensors of them in one launch. Its
+// parameter is complete except for the tensors and the rate.
 template <typename Parameter>
 class UpdateKernel final : public Kernel {
  public:
+  // The gradients follow the step, which is the input at index `step`.
   UpdateKernel(Launcher launcher, const char* name, const Parameter& parameter,
-               const ScheduledRate& rate, int slots)
+               const ScheduledRate& rate, int slots, std::vector<UpdatedVariable> variables,
+               size_t step)
       : launcher_(std::move(launcher)),
         name_(name),
         parameter_(parameter),
         rate_(rate),
-        slots_(slots) {}
+        slots_(slots),
+        variables_(std::move(variables)),
+        step_(step) {}
 
   size_t workspace_bytes() const override { return rate_.workspace_bytes(); }
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
     Parameter p = parameter_;
-    Complete(p, rate_.Submit(launcher_, inputs[kStep], workspace, stream), inputs[kStep], stream);
-    UpdateTensor& tensor = p.update.tensor[0];
-    tensor.variable = static_cast<float*>(outputs[0]);
-    tensor.gradient = static_cast<const float*>(inputs[kGradient]);
-    tensor.first = SlotAt(outputs, 0, slots_);
-    tensor.second = SlotAt(outputs, 1, slots_);
-    Submit(launcher_, name_, {static_cast<unsigned>(p.update.first_block[1])}, {kUpdateThreads}, p,
-           stream);
+    const void* const step = inputs[step_];
+    Complete(p, rate_.Submit(launcher_, step, workspace, stream), step, stream);
+    for (size_t first = 0; first < variables_.size(); first += kUpdateTensors) {
+      SetTensors(p.update, first, inputs + step_ + 1, outputs);
+      const auto blocks = static_cast<unsigned>(p.update.first_block[p.update.tensors]);
+      Submit(launcher_, name_, {blocks}, {kUpdateThreads}, p, stream);
+    }
   }
 
  private:
+  // Sets the tensors to the variables from `first` on, as many as fit.
+  void SetTensors(UpdateTensors& update, size_t first, const void* const* gradients,
+                  void* const* outputs) const {
+    update.tensors = 0;
+    for (size_t i = first; i < variables_.size() && update.tensors < kUpdateTensors; ++i) {
+      void* const* const written = outputs + i * static_cast<size_t>(1 + slots_);
+      const int at = update.tensors++;
+      update.tensor[at] = {.variable = static_cast<float*>(written[0]),
+                           .gradient = gradients[i],
+                           .first = SlotAt(written, 0, slots_),
+                           .second = SlotAt(written, 1, slots_),
+                           .count = variables_[i].count,
+                           .gradient_type = variables_[i].gradient};
+      update.first_block[at + 1] =
+          update.first_block[at] + static_cast<int32_t>(Blocks(variables_[i].count, kUpdateChunk));
+    }
+  }
+
   const Launcher launcher_;
   const char* const name_;
   const Parameter parameter_;
   const ScheduledRate rate_;
   const int slots_;
+  const std::vector<UpdatedVariable> variables_;
+  const size_t step_;
+};
+
+// Updates several variables, one after another, each with its own kernel.
+class SeparateUpdates final : public Kernel {
+ public:
+  // `operands` is the number of outputs of each kernel: a variable and its slots.
+  SeparateUpdates(std::vector<std::unique_ptr<Kernel>> kernels, size_t operands)
+      : kernels_(std::move(kernels)), operands_(operands) {}
+
+  size_t workspace_bytes() const override {
+    size_t bytes = 0;
+    for (const auto& kernel : kernels_) bytes = std::max(bytes, kernel->workspace_bytes());
+    return bytes;
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    const void* const* const step = inputs + kernels_.size() * operands_;
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+      void* const* const written = outputs + i * operands_;
+      std::vector<const void*> own = {step[0], step[1 + i]};
+      own.insert(own.end(), written, written + operands_);
+      kernels_[i]->Run(own.data(), written, workspace, stream);
+    }
+  }
+
+ private:
+  const std::vector<std::unique_ptr<Kernel>> kernels_;
+  const size_t operands_;
 };
 
 // Updates a variable with a gradient that is given by rows.
@@ -155,7 +217,7 @@ class UpdateRowsKernel final : public Kernel {
     update.variable = static_cast<float*>(outputs[0]);
     update.first = SlotAt(outputs, 0, slots_);
     update.second = SlotAt(outputs, 1, slots_);
-    update.values = static_cast<const float*>(inputs[kValues]);
+    update.values = inputs[kValues];
     update.rows = static_cast<const int64_t*>(inputs[kRows]);
     if (index_) {
       void* const space = static_cast<std::byte*>(workspace) + ScheduledRate::kBytes;
@@ -201,7 +263,7 @@ Status CheckUpdate(const Optimizer& o, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, kFirstSlot + slots, 1 + slots));
   RETURN_IF_ERROR(CheckVariable(request, kVariable));
   const Operand& gradient = request.inputs[kGradient];
-  if (gradient.dtype != DType::kFloat32) return cpu::NoKernelFor(gradient.dtype);
+  RETURN_IF_ERROR(FloatTypeOf(gradient.dtype).status());
   RETURN_IF_ERROR(cpu::ExpectShape(gradient, request.inputs[kVariable].shape));
   return OkStatus();
 }
@@ -213,26 +275,78 @@ bool NeedsGeneralUpdate(const Optimizer& o, const Attributes& attributes) {
          !whole || (IsAdam(o) && o.amsgrad);
 }
 
+// Returns whether the fast kernels implement the update of one variable.
+bool HasFastKernel(const Optimizer& o, const KernelRequest& request) {
+  return std::ranges::all_of(request.inputs, &Operand::dense) &&
+         !NeedsGeneralUpdate(o, request.attributes);
+}
+
+StatusOr<UpdatedVariable> VariableOf(const KernelRequest& request) {
+  ASSIGN_OR_RETURN(const FloatType gradient, FloatTypeOf(request.inputs[kGradient].dtype));
+  return UpdatedVariable{request.inputs[kVariable].shape.num_elements(), gradient};
+}
+
+// Prepares the fast update of these variables.
+Prepared PrepareFastUpdate(const Launcher& launcher, const Optimizer& o,
+                           std::vector<UpdatedVariable> variables, size_t step) {
+  ASSIGN_OR_RETURN(const LearningRateParameter schedule, ScheduleOf(o));
+  const ScheduledRate rate(schedule);
+  const int slots = optimizer::SlotCount(o);
+  if (IsAdam(o)) {
+    const AdamParameter adam{{}, CoefficientsOf(o, AdamCoefficients())};
+    return std::make_unique<UpdateKernel<AdamParameter>>(launcher, "ApplyAdam", adam, rate, slots,
+                                                         std::move(variables), step);
+  }
+  const SgdParameter sgd{{}, CoefficientsOf(o, SgdCoefficients())};
+  return std::make_unique<UpdateKernel<SgdParameter>>(launcher, "ApplySgd", sgd, rate, slots,
+                                                      std::move(variables), step);
+}
+
 Prepared PrepareUpdate(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Optimizer o, optimizer::FromAttributes(request.attributes));
   RETURN_IF_ERROR(CheckOptions(o, request.attributes));
   RETURN_IF_ERROR(CheckUpdate(o, request));
-  const bool dense = std::ranges::all_of(request.inputs, &Operand::dense);
-  if (!dense || NeedsGeneralUpdate(o, request.attributes))
-    return PrepareGeneralUpdate(launcher, request, o);
-  ASSIGN_OR_RETURN(const LearningRateParameter schedule, ScheduleOf(o));
-  const ScheduledRate rate(schedule);
-  UpdateTensors update{};
-  update.tensors = 1;
-  update.tensor[0].count = request.inputs[kVariable].shape.num_elements();
-  update.first_block[1] = static_cast<int32_t>(Blocks(update.tensor[0].count, kUpdateChunk));
-  const int slots = optimizer::SlotCount(o);
-  if (IsAdam(o)) {
-    const AdamParameter adam{update, CoefficientsOf(o, AdamCoefficients())};
-    return std::make_unique<UpdateKernel<AdamParameter>>(launcher, "ApplyAdam", adam, rate, slots);
+  if (!HasFastKernel(o, request)) return PrepareGeneralUpdate(launcher, request, o);
+  ASSIGN_OR_RETURN(const UpdatedVariable variable, VariableOf(request));
+  return PrepareFastUpdate(launcher, o, {variable}, kStep);
+}
+
+// Returns the updates of an ApplyOptimizers as requests for ApplyOptimizer.
+StatusOr<std::vector<KernelRequest>> SeparateRequests(const Optimizer& o,
+                                                      const KernelRequest& request) {
+  const auto operands = 1 + static_cast<size_t>(optimizer::SlotCount(o));
+  const size_t count = request.outputs.size() / operands, step = request.outputs.size();
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, step + 1 + count, count * operands));
+  std::vector<KernelRequest> updates;
+  for (size_t i = 0; i < count; ++i) {
+    KernelRequest& update = updates.emplace_back();
+    update = {"ApplyOptimizer", request.attributes, {}, {}};
+    update.inputs = {request.inputs[step], request.inputs[step + 1 + i]};
+    for (size_t j = i * operands; j < (i + 1) * operands; ++j) {
+      update.inputs.push_back(request.inputs[j]);
+      update.outputs.push_back(request.outputs[j]);
+    }
   }
-  const SgdParameter sgd{update, CoefficientsOf(o, SgdCoefficients())};
-  return std::make_unique<UpdateKernel<SgdParameter>>(launcher, "ApplySgd", sgd, rate, slots);
+  return updates;
+}
+
+Prepared PrepareUpdates(const Launcher& launcher, const KernelRequest& request) {
+  ASSIGN_OR_RETURN(const Optimizer o, optimizer::FromAttributes(request.attributes));
+  RETURN_IF_ERROR(CheckOptions(o, request.attributes));
+  ASSIGN_OR_RETURN(const std::vector<KernelRequest> updates, SeparateRequests(o, request));
+  std::vector<UpdatedVariable> variables;
+  for (const KernelRequest& update : updates) {
+    RETURN_IF_ERROR(CheckUpdate(o, update));
+    if (!HasFastKernel(o, update)) continue;
+    ASSIGN_OR_RETURN(variables.emplace_back(), VariableOf(update));
+  }
+  if (variables.size() == updates.size())
+    return PrepareFastUpdate(launcher, o, std::move(variables), request.outputs.size());
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (const KernelRequest& update : updates) {
+    ASSIGN_OR_RETURN(kernels.emplace_back(), PrepareUpdate(launcher, update));
+  }
+  return std::make_unique<SeparateUpdates>(std::move(kernels), updates[0].outputs.size());
 }
 
 Status CheckRowUpdate(const Optimizer& o, const KernelRequest& request) {
@@ -287,9 +401,11 @@ Prepared PrepareRowUpdate(const Launcher& launcher, const KernelRequest& request
   return MakeRowUpdate<SgdRowsParameter>(launcher, request, o, "ApplySgdRows");
 }
 
-std::vector<InPlace> InPlaceFrom(size_t variable) {
+// Returns rules by which each output uses the memory of an input, beginning with the input at index
+// `variable`. An op has at most `outputs` outputs.
+std::vector<InPlace> InPlaceFrom(size_t variable, int outputs = 1 + optimizer::kMaxSlots) {
   std::vector<InPlace> in_place;
-  for (int i = 0; i <= optimizer::kMaxSlots; ++i)
+  for (int i = 0; i < outputs; ++i)
     in_place.push_back({i, static_cast<int>(variable) + i, InPlace::kAlways});
   return in_place;
 }
@@ -300,6 +416,9 @@ KernelTable::Entries UpdateKernels(const Launcher& launcher) {
   return {{"ApplyOptimizer",
            {[launcher](const KernelRequest& r) { return PrepareUpdate(launcher, r); },
             InPlaceFrom(kVariable)}},
+          {"ApplyOptimizers",
+           {[launcher](const KernelRequest& r) { return PrepareUpdates(launcher, r); },
+            InPlaceFrom(0, kMostGroupedOperands)}},
           {"ApplyOptimizerRows",
            {[launcher](const KernelRequest& r) { return PrepareRowUpdate(launcher, r); },
             InPlaceFrom(kTable)}}};

@@ -1,12 +1,13 @@
 // Applies optimizers to many variables in one launch.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
 #include "runtime/kernels/cuda/update_element.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns the index of the tensor to which this block belongs.
+// Returns the index of the tensor that this block belongs to.
 TFJOB_DEVICE int TensorOfBlock(const UpdateTensors& update) {
   int tensor = 0;
   while (tensor + 1 < update.tensors &&
@@ -52,9 +53,10 @@ TFJOB_DEVICE void AdamElement(float& w, float g, float& m, float& v, const AdamR
   w -= m * rates.rate / (sqrtf(v) + rates.epsilon);
 }
 
+template <typename T>
 TFJOB_DEVICE void AdamQuad(const UpdateTensor& t, int64_t i, const AdamRates& rates) {
   float4 w = Load(t.variable + i), m = Load(t.first + i), v = Load(t.second + i);
-  const float4 g = Load(t.gradient + i);
+  const float4 g = Load(static_cast<const T*>(t.gradient) + i);
   AdamElement(w.x, g.x, m.x, v.x, rates);
   AdamElement(w.y, g.y, m.y, v.y, rates);
   AdamElement(w.z, g.z, m.z, v.z, rates);
@@ -87,16 +89,18 @@ TFJOB_DEVICE void MomentumElement(float& w, float g, float& m, const SgdRates& r
 }
 
 TFJOB_DEVICE void SgdElement(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
+  const float gradient = ReadFloat(t.gradient, t.gradient_type, i);
   if (t.first == nullptr) {
-    PlainElement(t.variable[i], t.gradient[i], rates);
+    PlainElement(t.variable[i], gradient, rates);
   } else {
-    MomentumElement(t.variable[i], t.gradient[i], t.first[i], rates);
+    MomentumElement(t.variable[i], gradient, t.first[i], rates);
   }
 }
 
+template <typename T>
 TFJOB_DEVICE void SgdQuad(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
   float4 w = Load(t.variable + i);
-  const float4 g = Load(t.gradient + i);
+  const float4 g = Load(static_cast<const T*>(t.gradient) + i);
   PlainElement(w.x, g.x, rates);
   PlainElement(w.y, g.y, rates);
   PlainElement(w.z, g.z, rates);
@@ -104,9 +108,10 @@ TFJOB_DEVICE void SgdQuad(const UpdateTensor& t, int64_t i, const SgdRates& rate
   Store(t.variable + i, w);
 }
 
+template <typename T>
 TFJOB_DEVICE void SgdMomentumQuad(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
   float4 w = Load(t.variable + i), m = Load(t.first + i);
-  const float4 g = Load(t.gradient + i);
+  const float4 g = Load(static_cast<const T*>(t.gradient) + i);
   MomentumElement(w.x, g.x, m.x, rates);
   MomentumElement(w.y, g.y, m.y, rates);
   MomentumElement(w.z, g.z, m.z, rates);
@@ -133,11 +138,13 @@ TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
     if (aligned && i + 4 <= count) {
-      AdamQuad(tensor, i, rates);
+      WithFloats(tensor.gradient_type,
+                 [&](auto zero) { AdamQuad<decltype(zero)>(tensor, i, rates); });
       continue;
     }
     for (int64_t j = i; j < count && j < i + 4; ++j)
-      AdamElement(tensor.variable[j], tensor.gradient[j], tensor.first[j], tensor.second[j], rates);
+      AdamElement(tensor.variable[j], ReadFloat(tensor.gradient, tensor.gradient_type, j),
+                  tensor.first[j], tensor.second[j], rates);
   }
 }
 
@@ -154,11 +161,10 @@ TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
     if (aligned && i + 4 <= count) {
-      if (tensor.first == nullptr) {
-        SgdQuad(tensor, i, rates);
-      } else {
-        SgdMomentumQuad(tensor, i, rates);
-      }
+      WithFloats(tensor.gradient_type, [&](auto zero) {
+        if (tensor.first == nullptr) return SgdQuad<decltype(zero)>(tensor, i, rates);
+        SgdMomentumQuad<decltype(zero)>(tensor, i, rates);
+      });
       continue;
     }
     for (int64_t j = i; j < count && j < i + 4; ++j) SgdElement(tensor, j, rates);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -23,11 +24,13 @@ TFJOB_DEVICE UpdateElement ElementOf(const Update& u) {
   const uint32_t i = element / u.cols, col = element - i * u.cols;
   if (u.index != nullptr) {
     const int32_t value = u.index[i];
-    return {i, col, value < 0 ? 0.0f : u.values[value * u.values_stride + col], true};
+    return {i, col,
+            value < 0 ? 0.0f : ReadFloat(u.values, u.values_type, value * u.values_stride + col),
+            true};
   }
   const int64_t row = u.rows == nullptr ? i : u.rows[i];
   if (row < 0 || row >= u.variable_rows) return {0, 0, 0.0f, false};
-  return {row, col, u.values[i * u.values_stride + col], true};
+  return {row, col, ReadFloat(u.values, u.values_type, i * u.values_stride + col), true};
 }
 
 // Applies weight decay. Without weight decay, an infinite weight must stay infinite.

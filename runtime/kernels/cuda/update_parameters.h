@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "runtime/kernels/cuda/float_type.h"
+
 namespace tfjob::kernels::cuda {
 
 // ApplyAdam and ApplySgd update many variables in one launch; each block updates kUpdateChunk
@@ -16,10 +18,11 @@ inline constexpr int kUpdateChunk = kUpdateThreads * 4 * 4;
 // addresses are multiples of 16.
 struct UpdateTensor {
   float* variable;
-  const float* gradient;
+  const void* gradient;
   float* first;   // Adam's m, or SGD's momentum; null: none
   float* second;  // Adam's v; null: none
   int64_t count;  // elements
+  FloatType gradient_type;
 };
 
 struct UpdateTensors {
@@ -125,12 +128,13 @@ struct RowUpdate {
   float* variable;
   float* first;
   float* second;
-  const float* values;
+  const void* values;
   const int64_t* rows;   // per row of `values`, the index of the variable's row; -1: none
   const int32_t* index;  // per row of the variable, the index of the row of `values`; -1: none
   int64_t variable_stride, first_stride, second_stride, values_stride;
   int64_t variable_rows;
   uint32_t count, cols;  // elements to visit, and per row
+  FloatType values_type;
 };
 struct AdamRowsParameter {
   RowUpdate update;
@@ -150,13 +154,14 @@ struct GeneralUpdateParameter {
   float* variable;
   float* slots[kUpdateSlots];
   int64_t variable_stride, slot_strides[kUpdateSlots];
-  const float* values;
+  const void* values;
   const int64_t* rows;
   const int32_t* index;
   const int64_t* refusal;  // as in AdamCoefficients
   const StepNumbers* numbers;
   int64_t values_stride, variable_rows;
   uint32_t count, cols;  // elements to visit, and per row
+  FloatType values_type;
   UpdateKind kind;
   int32_t nesterov, amsgrad, centered, root;  // root: Ftrl's power is 1/2
   int32_t average, accumulator;               // the indices of slots; -1: none

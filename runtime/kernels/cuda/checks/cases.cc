@@ -4,12 +4,14 @@ namespace tfjob::kernels::cuda {
 
 std::span<const CaseFamily> CaseFamilies() {
   static const auto* const kFamilies = new std::vector<CaseFamily>{
-      {"elementwise", {UnaryCases, BinaryCases, BroadcastCases, ProgramCases}},
+      {"elementwise", {UnaryCases, BinaryCases, BroadcastCases, ProgramCases, MixedProgramCases}},
       {"layout",
        {CopyCases, TransposeCases, ConcatAndSliceCases, PadCases, FillCases, AnyBroadcastCases}},
       {"select", {CompareCases, SelectCases, ArgMaxCases}},
       {"reduce", {SumCases, ReductionCases}},
       {"softmax", {SoftmaxCases, SparseCrossEntropyCases, DenseCrossEntropyCases}},
+      {"attention", {AttentionCases}},
+      {"normalization", {LayerNormalizationCases}},
       {"random", {RandomNumberCases}},
       {"cast", {CastCases}},
       {"numbers", {CheckNumericsCases}},
@@ -17,7 +19,7 @@ std::span<const CaseFamily> CaseFamilies() {
       {"products", {MatMulCases, BatchMatMulCases}},
       {"convolution", {ConvolutionCases, DepthwiseCases}},
       {"images", {PoolingCases, BatchNormCases, ImageTransformCases}},
-      {"optimizers", {OptimizerCases, OptimizerRowsCases}}};
+      {"optimizers", {OptimizerCases, OptimizerGroupCases, OptimizerRowsCases}}};
   return *kFamilies;
 }
 

@@ -12,13 +12,17 @@ namespace tfjob::kernels::cuda {
 std::vector<Comparison> UnaryCases(uint64_t seed);
 std::vector<Comparison> BinaryCases(uint64_t seed);
 std::vector<Comparison> BroadcastCases(uint64_t seed);
-std::vector<Comparison> ProgramCases(uint64_t seed);  // FusedElementwise
+std::vector<Comparison> ProgramCases(uint64_t seed);       // FusedElementwise
+std::vector<Comparison> MixedProgramCases(uint64_t seed);  // with several types, and Dropout
 
 std::vector<Comparison> SumCases(uint64_t seed);        // over the first and the last axes
 std::vector<Comparison> ReductionCases(uint64_t seed);  // over any axes
 std::vector<Comparison> SoftmaxCases(uint64_t seed);
 std::vector<Comparison> SparseCrossEntropyCases(uint64_t seed);
 std::vector<Comparison> DenseCrossEntropyCases(uint64_t seed);
+
+std::vector<Comparison> AttentionCases(uint64_t seed);           // and its gradients
+std::vector<Comparison> LayerNormalizationCases(uint64_t seed);  // likewise
 
 std::vector<Comparison> CopyCases(uint64_t seed);
 std::vector<Comparison> TransposeCases(uint64_t seed);
@@ -45,8 +49,9 @@ std::vector<Comparison> PoolingCases(uint64_t seed);
 std::vector<Comparison> BatchNormCases(uint64_t seed);
 std::vector<Comparison> ImageTransformCases(uint64_t seed);
 
-std::vector<Comparison> OptimizerCases(uint64_t seed);      // ApplyOptimizer
-std::vector<Comparison> OptimizerRowsCases(uint64_t seed);  // ApplyOptimizerRows
+std::vector<Comparison> OptimizerCases(uint64_t seed);       // ApplyOptimizer
+std::vector<Comparison> OptimizerGroupCases(uint64_t seed);  // ApplyOptimizers
+std::vector<Comparison> OptimizerRowsCases(uint64_t seed);   // ApplyOptimizerRows
 
 // Comparisons of one kind, which a self-test reports together.
 struct CaseFamily {

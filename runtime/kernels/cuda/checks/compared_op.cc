@@ -241,7 +241,8 @@ Status ComparedOp::CheckOutput(size_t i, const std::byte* actual) const {
 
 std::vector<Comparison> WithHalfType(const Comparison& comparison, uint64_t seed) {
   std::vector<Comparison> both = {comparison};
-  if (comparison.op.starts_with("ApplyOptimizer")) return both;
+  for (const char* op : {"ApplyOptimizer", "Attention", "LayerNormalization"})
+    if (comparison.op.starts_with(op)) return both;
   Comparison half = comparison;
   bool floats = false;
   for (auto* side : {&half.inputs, &half.outputs}) {

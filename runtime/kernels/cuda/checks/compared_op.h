@@ -30,8 +30,8 @@ class ComparedOp {
   // Draws further random numbers, such as those for addresses.
   PhiloxStream& random() { return random_; }
 
-  // Fills the inputs, and computes the expected outputs. Returns the error with which the kernel
-  // refuses its inputs, if it does.
+  // Fills the inputs, and computes the expected outputs. Returns the kernel's error, if it refuses
+  // its inputs.
   Status RunOnCpu();
   // Returns the values of an input, with its padding.
   const std::byte* input(size_t i) const { return inputs_[i]->data(); }

@@ -35,9 +35,9 @@ struct Comparison {
   double floor = 1;
 };
 
-// Returns the comparison. If any operand is float32, and the op does not update variables with an
-// optimizer, also returns the comparison with a half type in place of float32: bfloat16 if the seed
-// is even, or float16 if it is odd.
+// Returns the comparison. If any operand is float32, also returns the comparison with a half type
+// in place of float32: bfloat16 if the seed is even, or float16 if it is odd. This excludes
+// optimizers, which have no half types, and ops whose cases draw the types of their operands.
 std::vector<Comparison> WithHalfType(const Comparison& comparison, uint64_t seed);
 
 }  // namespace tfjob::kernels::cuda

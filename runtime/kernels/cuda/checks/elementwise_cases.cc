@@ -57,4 +57,34 @@ std::vector<Comparison> ProgramCases(uint64_t seed) {
   return all;
 }
 
+// The operands have different types, and some programs drop elements.
+std::vector<Comparison> MixedProgramCases(uint64_t seed) {
+  PhiloxStream random(PhiloxKey(seed, "mixed"));
+  const auto type = [&random] {
+    const DType types[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
+    return types[random.Below(3)];
+  };
+  const Shape shape = DrawMatrix(random);
+  const RandomOperand step{Shape({}), DType::kInt64, 0, 1000},
+      seeds{Shape({}), DType::kInt64, 0, 9};
+  std::vector<Comparison> all;
+  for (const char* program :
+       {"Mul i0 0.5; Add t0 i1; Erf t1; Mul t2 i3", "Sub i0 i2; Square t0; Mul t1 i1",
+        "Dropout i0 0.25 7; Add t0 i1", "Mul i0 2; Dropout t0 0.5 70000; Add t1 t0; Dropout t2 0 3",
+        "Dropout i1 0.1 4294967295; Mul t0 i3"}) {
+    Attributes attributes = {{"program", std::string(program)}, {"dtype", DType::kFloat32}};
+    std::vector<RandomOperand> inputs = {{shape, type()},
+                                         {Shape({shape.dim(1)}), type()},
+                                         {Shape({}), type()},
+                                         {Shape({shape.dim(0), 1}), type()}};
+    if (std::string_view(program).find("Dropout") != std::string_view::npos) {
+      attributes.Set("random", true);
+      attributes.Set("replica", static_cast<int64_t>(random.Below(3)));
+      inputs.insert(inputs.end(), {step, seeds});
+    }
+    all.push_back({"FusedElementwise", attributes, inputs, {{shape, type()}}});
+  }
+  return all;
+}
+
 }  // namespace tfjob::kernels::cuda

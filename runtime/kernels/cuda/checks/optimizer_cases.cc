@@ -23,6 +23,12 @@ void AddOptimizer(std::vector<Optimizer>& all, Kind kind,
   all.push_back(o);
 }
 
+// Gradients may have half types.
+DType DrawGradientType(PhiloxStream& random) {
+  const DType types[] = {DType::kFloat32, DType::kFloat32, DType::kBFloat16, DType::kFloat16};
+  return types[random.Below(4)];
+}
+
 }  // namespace
 
 std::vector<Optimizer> OptimizersToCompare() {
@@ -73,9 +79,32 @@ std::vector<Comparison> OptimizerCases(uint64_t seed) {
     const Shape shape = seed % 2 == 0 ? Shape({Draw(random, {0, 1, 5, 1003, 4097})})
                                       : Shape({Draw(random, {1, 7}), Draw(random, {1, 33})});
     const RandomOperand step{Shape({}), DType::kInt64, 0, 5};
-    std::vector<RandomOperand> inputs = {step, {shape}, {shape}}, outputs = {{shape}};
+    std::vector<RandomOperand> inputs = {step, {shape, DrawGradientType(random)}, {shape}};
+    std::vector<RandomOperand> outputs = {{shape}};
     AddSlots(o, shape, inputs, outputs);
     all.push_back({"ApplyOptimizer", ToAttributes(o), inputs, outputs, kUpdateTolerance});
+  }
+  return all;
+}
+
+// The fast kernels update up to 32 variables per launch. The counts include more than that.
+std::vector<Comparison> OptimizerGroupCases(uint64_t seed) {
+  std::vector<Comparison> all;
+  for (const Optimizer& o : OptimizersToCompare()) {
+    PhiloxStream random(PhiloxKey(seed, "groups"));
+    const int64_t count = Draw(random, {1, 2, 3, 32, 33, 35});
+    const RandomOperand step{Shape({}), DType::kInt64, 0, 5};
+    std::vector<RandomOperand> inputs, outputs, gradients;
+    for (int64_t i = 0; i < count; ++i) {
+      const RandomOperand variable{Shape({Draw(random, {0, 1, 5, 130})})};
+      gradients.push_back({variable.shape, DrawGradientType(random)});
+      inputs.push_back(variable);
+      outputs.push_back(variable);
+      AddSlots(o, variable.shape, inputs, outputs);
+    }
+    inputs.push_back(step);
+    inputs.insert(inputs.end(), gradients.begin(), gradients.end());
+    all.push_back({"ApplyOptimizers", ToAttributes(o), inputs, outputs, kUpdateTolerance});
   }
   return all;
 }

@@ -1,4 +1,4 @@
-// Lists updates of variables for comparisons.
+// Lists the optimizer updates to compare with the CPU's.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,7 @@ Comparison MatMulCase(const std::string& op, int64_t m, int64_t n, int64_t k,
       .outputs = {{Shape({m, n})}},
       .tolerance = kProductTolerance};
   if (attributes.Get("bias", false)) comparison.inputs.push_back({Shape({n})});
-  if (op == "MatMulAccumulate") comparison.inputs.push_back({Shape({m, n})});
+  if (op == "MatMulAccumulate" || op == "MatMulAdd") comparison.inputs.push_back({Shape({m, n})});
   if (op == "MatMulBiasGrad")
     comparison.outputs.push_back({Shape({attributes.Get("summed", int64_t{1}) == 0 ? m : n})});
   return comparison;
@@ -72,8 +72,12 @@ std::vector<Comparison> MatMulCases(uint64_t seed) {
   for (Comparison& comparison : BiasGradCases(m, n, k)) all.push_back(std::move(comparison));
   for (Attributes attributes : Transpositions()) {
     all.push_back(MatMulCase("MatMul", m, n, k, attributes));
+    all.push_back(MatMulCase("MatMulAdd", m, n, k, attributes));
     attributes.Set("alpha", -0.25);
     all.push_back(MatMulCase("MatMulAccumulate", m, n, k, attributes));
+    all.push_back(all.back());  // the same with half types as factors
+    for (const size_t factor : {0, 1})
+      all.back().inputs[factor].dtype = seed % 2 == 0 ? DType::kBFloat16 : DType::kFloat16;
   }
   return all;
 }

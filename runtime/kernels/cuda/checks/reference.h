@@ -1,4 +1,4 @@
-// Provides the reference kernels, with which the kernels for GPUs are compared.
+// Provides the reference kernels that the kernels for GPUs are compared with.
 #pragma once
 
 #include "runtime/kernels/kernel.h"

@@ -58,7 +58,7 @@ std::vector<Comparison> CastCases(uint64_t seed) {
   return all;
 }
 
-// A kernel that misses a part of its input does not find the only NaN.
+// Some inputs contain a single NaN, which a kernel that skips a part of its input may not find.
 std::vector<Comparison> CheckNumericsCases(uint64_t seed) {
   PhiloxStream random(seed);
   std::vector<Comparison> all;
@@ -95,7 +95,7 @@ std::vector<Comparison> GatherCases(uint64_t seed) {
 }
 
 // The numbers of ids are close to the sizes of the parts in which ids are sorted and numbered, and
-// rows are added.
+// rows are summed.
 std::vector<Comparison> SumOfEqualIdsCases(uint64_t seed) {
   constexpr int64_t kCounts[] = {1, 2, 63, 64, 65, 200, 511, 512, 513, 1024, 1025, 2600};
   const int64_t count = kCounts[seed % 12];

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/kernels/cuda/emulator/fibers.h"
+#include "runtime/kernels/cuda/emulator/lane_products.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"
 
 namespace tfjob::kernels::cuda {
@@ -19,6 +20,7 @@ namespace {
 using Wait = Thread::Wait;
 
 constexpr unsigned kWarpThreads = 32;
+constexpr unsigned kWholeWarp = 0xffffffff;
 constexpr uint64_t kPoison = 0x7fc0dead7fc0dead;  // NaN as a float and as half of a double
 
 struct Launch {
@@ -89,9 +91,7 @@ bool AllWait(std::span<const Thread> warp, unsigned mask) {
   return true;
 }
 
-// Completes the shuffle of the lanes in the mask. Returns false if not all of them have reached it.
-bool Complete(std::span<Thread> warp, unsigned mask) {
-  if (!AllWait(warp, mask)) return false;
+void Shuffle(std::span<Thread> warp, unsigned mask) {
   for (size_t lane = 0; lane < warp.size(); ++lane) {
     if (!Contains(mask, lane)) continue;
     Thread& thread = warp[lane];
@@ -103,6 +103,20 @@ bool Complete(std::span<Thread> warp, unsigned mask) {
                             ", which does not take part: " + Where(thread));
       thread.result = kPoison;
     }
+  }
+}
+
+// Completes the operation of the lanes in the mask. Returns false if not all of them have reached
+// it.
+bool Complete(std::span<Thread> warp, unsigned mask) {
+  if (!AllWait(warp, mask)) return false;
+  const bool multiplies = mask == kWholeWarp && warp[0].product != nullptr;
+  if (!multiplies) {
+    Shuffle(warp, mask);
+  } else if (warp.size() == kWarpThreads) {
+    MultiplyLanes(warp);
+  } else {
+    Report("product", "the warp has only " + std::to_string(warp.size()) + " lanes");
   }
   for (size_t lane = 0; lane < warp.size(); ++lane)
     if (Contains(mask, lane)) warp[lane].wait = Wait::kReady;
@@ -234,6 +248,7 @@ uint64_t ShuffleXor(unsigned mask, int lane_mask, uint64_t value, Site site) {
   thread.mask = mask;
   thread.lane_mask = static_cast<unsigned>(lane_mask);
   thread.value = value;
+  thread.product = nullptr;
   thread.site = site;
   const unsigned lane = static_cast<unsigned>(thread.linear) % kWarpThreads;
   if (!Contains(mask, lane)) {
@@ -244,6 +259,15 @@ uint64_t ShuffleXor(unsigned mask, int lane_mask, uint64_t value, Site site) {
   thread.wait = Wait::kWarp;
   LeaveFiber();
   return thread.result;
+}
+
+void MultiplyByWarp(const LaneProduct& product, Site site) {
+  Thread& thread = *state.current;
+  thread.mask = kWholeWarp;
+  thread.product = &product;
+  thread.site = site;
+  thread.wait = Wait::kWarp;
+  LeaveFiber();
 }
 
 void Report(const char* kind, const std::string& text) {

@@ -23,6 +23,16 @@ struct Site {
   int line = 0;
 };
 
+// One lane's part of a product of matrices that its warp computes together (matrix_units.h):
+// c += a·b, where a is [16,16], b is [16,8], and both are of half types. A pair contains two
+// elements. The arrays are on the lane's stack.
+struct LaneProduct {
+  const uint32_t* a;  // 4 pairs
+  const uint32_t* b;  // 2 pairs
+  float* c;           // 4 elements
+  float (*widen)(uint16_t bits);
+};
+
 // A CUDA thread of the running block.
 struct Thread {
   enum class Wait : uint8_t { kReady, kBarrier, kWarp, kDone };
@@ -34,11 +44,12 @@ struct Thread {
   void* asan = nullptr;  // the address sanitizer's state of the fiber
   Wait wait = Wait::kReady;
   bool started = false;
-  // The shuffle in which the thread is waiting.
+  // The shuffle, or the product if `product` is not null, in which the thread is waiting.
   unsigned mask = 0;
   unsigned lane_mask = 0;
   Site site;
   uint64_t value = 0, result = 0;
+  const LaneProduct* product = nullptr;
 };
 
 // The block and the thread that are running.
@@ -70,6 +81,7 @@ void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64
 // Kernels call the next functions through shim.h.
 void Barrier(Site site);
 uint64_t ShuffleXor(unsigned mask, int lane_mask, uint64_t value, Site site);
+void MultiplyByWarp(const LaneProduct& product, Site site);
 
 // Records a report, such as "race: write of out+0x10 at update.cu:17 …".
 void Report(const char* kind, const std::string& text);

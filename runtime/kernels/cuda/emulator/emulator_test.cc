@@ -61,6 +61,25 @@ TEST(Emulator, RunsACorrectKernelWithoutReports) {
   }
 }
 
+TEST(Emulator, MultipliesMatricesByWarp) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Operands operands;
+    EXPECT_EQ(operands.Run("TestProduct", seed), std::vector<std::string>());
+    for (int thread = 0; thread < kTestThreads; ++thread) {
+      const int warp = thread / 32, row = thread % 32 / 4 + warp * 8, col = thread % 4 * 2;
+      float sums[2] = {static_cast<float>(1 + warp * 2), static_cast<float>(2 + warp * 2)};
+      for (int i = 0; i < 2; ++i)
+        for (int inner = 0; inner < 16; ++inner)
+          sums[i] += TestLeft(row, inner) * TestRight(inner, col + i);
+      EXPECT_EQ(reinterpret_cast<float*>(operands.y)[thread], sums[0] + 2048 * sums[1]) << thread;
+    }
+  }
+}
+
+TEST(Emulator, ReportsProductsThatNotAllLanesReach) {
+  ExpectReport("TestProductOfHalfAWarp", "barrier: divergent");
+}
+
 TEST(Emulator, ReportsBarriersThatNotAllThreadsReach) {
   ExpectReport("TestDivergentBarrier",
                "barrier: divergent in block 0: thread 0 waits at a barrier");

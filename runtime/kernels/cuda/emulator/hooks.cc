@@ -3,6 +3,7 @@
 // before accesses of 16 bytes.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "runtime/kernels/cuda/emulator/shadow.h"
@@ -11,7 +12,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-void AccessQuad(const void* address, unsigned bytes, shadow::Kind kind, const void* pc) {
+void AccessVector(const void* address, unsigned bytes, shadow::Kind kind, const void* pc) {
   const auto number = reinterpret_cast<uintptr_t>(address);
   if (shadow::Enabled()) {
     shadow::Access(number, bytes, kind, pc);
@@ -22,18 +23,31 @@ void AccessQuad(const void* address, unsigned bytes, shadow::Kind kind, const vo
 
 template <typename T>
 float4 LoadQuad(const T* from, const void* pc) {
-  AccessQuad(from, 4 * sizeof(T), shadow::Kind::kRead, pc);
+  AccessVector(from, 4 * sizeof(T), shadow::Kind::kRead, pc);
   return {static_cast<float>(from[0]), static_cast<float>(from[1]), static_cast<float>(from[2]),
           static_cast<float>(from[3])};
 }
 
 template <typename T>
 void StoreQuad(T* to, float4 value, const void* pc) {
-  AccessQuad(to, 4 * sizeof(T), shadow::Kind::kWrite, pc);
+  AccessVector(to, 4 * sizeof(T), shadow::Kind::kWrite, pc);
   to[0] = T(value.x);
   to[1] = T(value.y);
   to[2] = T(value.z);
   to[3] = T(value.w);
+}
+
+template <typename Half>
+uint32_t LoadTwo(const Half* from, const void* pc) {
+  AccessVector(from, 2 * sizeof(Half), shadow::Kind::kRead, pc);
+  return from[0].bits | uint32_t{from[1].bits} << 16;
+}
+
+template <typename Half>
+void StoreTwo(Half* to, uint32_t pair, const void* pc) {
+  AccessVector(to, 2 * sizeof(Half), shadow::Kind::kWrite, pc);
+  to[0] = Half::FromBits(static_cast<uint16_t>(pair));
+  to[1] = Half::FromBits(static_cast<uint16_t>(pair >> 16));
 }
 
 [[maybe_unused]] void AccessRange(void* address, size_t bytes, shadow::Kind kind, const void* pc) {
@@ -63,6 +77,19 @@ void Store(BFloat16* to, float4 value) {
 }
 void Store(Float16* to, float4 value) {
   StoreQuad(to, value, __builtin_return_address(0));
+}
+
+uint32_t LoadPair(const BFloat16* from) {
+  return LoadTwo(from, __builtin_return_address(0));
+}
+uint32_t LoadPair(const Float16* from) {
+  return LoadTwo(from, __builtin_return_address(0));
+}
+void StorePair(BFloat16* to, uint32_t pair) {
+  StoreTwo(to, pair, __builtin_return_address(0));
+}
+void StorePair(Float16* to, uint32_t pair) {
+  StoreTwo(to, pair, __builtin_return_address(0));
 }
 
 }  // namespace tfjob::kernels::cuda
@@ -98,6 +125,10 @@ void __tsan_read_range(void* address, size_t bytes) {
 }
 void __tsan_write_range(void* address, size_t bytes) {
   AccessRange(address, bytes, shadow::Kind::kWrite, __builtin_return_address(0));
+}
+void* __tsan_memset(void* address, int value, size_t bytes) {
+  AccessRange(address, bytes, shadow::Kind::kWrite, __builtin_return_address(0));
+  return std::memset(address, value, bytes);
 }
 }
 #endif

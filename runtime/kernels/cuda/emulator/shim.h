@@ -33,6 +33,11 @@ float4 Load(const Float16* from);
 void Store(float* to, float4 value);
 void Store(BFloat16* to, float4 value);
 void Store(Float16* to, float4 value);
+// Access two elements at once, in 4 aligned bytes. The first is in the lower bits.
+uint32_t LoadPair(const BFloat16* from);
+uint32_t LoadPair(const Float16* from);
+void StorePair(BFloat16* to, uint32_t pair);
+void StorePair(Float16* to, uint32_t pair);
 
 }  // namespace tfjob::kernels::cuda
 
@@ -58,4 +63,12 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, TFJOB_SITE) {
   T result;
   std::memcpy(&result, &bits, sizeof result);
   return result;
+}
+
+// Computes c += a·b together with the other lanes of the warp (matrix_units.h).
+template <typename Half>
+void MultiplyAccumulate(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], TFJOB_SITE) {
+  const auto widen = [](uint16_t bits) { return static_cast<float>(Half::FromBits(bits)); };
+  const ::tfjob::kernels::cuda::LaneProduct product{a, b, c, widen};
+  ::tfjob::kernels::cuda::MultiplyByWarp(product, {file, line});
 }

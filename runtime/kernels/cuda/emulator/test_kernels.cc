@@ -2,6 +2,7 @@
 #include "runtime/kernels/cuda/emulator/test_kernels.h"
 
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/layers/matrix_units.h"
 
 namespace tfjob::kernels::cuda {
 
@@ -11,6 +12,31 @@ TFJOB_KERNEL(TestCorrect, TestParameter, kTestThreads) {
   reversed[kTestThreads - 1 - threadIdx.x] = p.x[threadIdx.x];
   __syncthreads();
   p.y[threadIdx.x] = WarpSum(reversed[threadIdx.x]);
+}
+
+// Multiplies the matrices of TestLeft and TestRight. The lanes of warp 0 return c[0] + 2048 c[1] of
+// their elements, and those of warp 1 return c[2] + 2048 c[3].
+TFJOB_KERNEL(TestProduct, TestParameter, kTestThreads) {
+  const int g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4 * 2;
+  const auto left = [](int row, int inner) {
+    return PairOf<Float16>(TestLeft(row, inner), TestLeft(row, inner + 1));
+  };
+  const auto right = [](int inner, int col) {
+    return PairOf<Float16>(TestRight(inner, col), TestRight(inner + 1, col));
+  };
+  const uint32_t a[4] = {left(g, t), left(g + 8, t), left(g, t + 8), left(g + 8, t + 8)};
+  const uint32_t b[2] = {right(t, g), right(t + 8, g)};
+  float c[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+  MultiplyAccumulate<Float16>(a, b, c);
+  const int first = static_cast<int>(threadIdx.x) / kWarp * 2;
+  p.y[threadIdx.x] = c[first] + 2048.0f * c[first + 1];
+}
+
+TFJOB_KERNEL(TestProductOfHalfAWarp, TestParameter, kTestThreads) {
+  const uint32_t a[4] = {0, 0, 0, 0}, b[2] = {0, 0};
+  float c[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  if (threadIdx.x < 48) MultiplyAccumulate<Float16>(a, b, c);
+  p.y[threadIdx.x] = c[0];
 }
 
 TFJOB_KERNEL(TestWithoutBarrier, TestParameter, kTestThreads) {

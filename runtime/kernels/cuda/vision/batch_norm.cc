@@ -202,8 +202,8 @@ Prepared PrepareNorm(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand& x = request.outputs[0];
   RETURN_IF_ERROR(CheckCount(x));
-  // Check the rows and columns separately: even a matrix without elements may have more rows or
-  // columns than a grid may have blocks.
+  // Check the rows and columns separately: even an empty matrix can have more rows or columns than
+  // a grid can have blocks.
   if (x.rows() > INT32_MAX || x.cols() > INT32_MAX)
     return Unimplemented("a tensor of ", x.rows(), " rows of ", x.cols(), " elements");
   return std::make_unique<K>(launcher, request, options);

@@ -57,12 +57,12 @@ Prepared PrepareInput(const Launcher& launcher, const Convolution& c) {
 int64_t TapsOf(const Convolution& c) {
   return c.window.height.size * c.window.width.size;
 }
-// Returns the number of parts into which the windows are split.
+// Returns how many parts the windows are split into.
 int64_t PartsOf(const Convolution& c) {
   return (c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows;
 }
 
-// Sums the products for each part of the windows, and then adds the sums of the parts. If the
+// Sums the products for each part of the windows, and then adds up the sums of the parts. If the
 // filter's rows are padded, finally copies the result to the padded rows.
 class DepthwiseFilterKernel final : public Kernel {
  public:

@@ -73,7 +73,7 @@ struct DepthwiseParameter {
 
 // DepthwiseFilter computes the filter's gradient in parts of kDepthwiseWindows windows. A block
 // sums the products of one part for one element of the window and 32 outputs. Another kernel adds
-// the sums of the parts.
+// up the sums of the parts.
 inline constexpr int kDepthwiseWarps = 8;
 inline constexpr int kDepthwiseWindows = 256;
 struct DepthwiseFilterParameter {
@@ -117,7 +117,7 @@ struct PoolGradParameter {
 enum class ImageBorder : int32_t { kConstant, kReflect, kWrap, kNearest };
 // ImageTransform computes one element of the output per thread. ImageTransformGrad computes one
 // channel of one image per thread, because only the transforms, which are in device memory,
-// determine to which pixels it adds.
+// determine which pixels it adds to.
 struct ImageTransformParameter {
   const float* in;          // the images, or the gradient of the transformed images
   const float* transforms;  // [images,8]

@@ -71,7 +71,7 @@ Prepared PrepareAvgPoolGrad(const Launcher& launcher, const KernelRequest& reque
                     });
 }
 
-// Finds the maxima of all windows first. Then adds their gradients per pixel, because several
+// Finds the maxima of all windows first. Then sums their gradients per pixel, because several
 // windows may have their maximum in the same pixel.
 class MaxPoolGradKernel final : public Kernel {
  public:

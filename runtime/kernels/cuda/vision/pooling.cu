@@ -77,7 +77,7 @@ TFJOB_KERNEL(AvgPool, PoolParameter, kWindowThreads) {
   WriteFloat(p.out, p.type, seen.to, sum * (1.0f / static_cast<float>(count)));
 }
 
-// For each element of the image, adds the gradients of those windows in which the element is the
+// For each element of the image, sums the gradients of those windows in which the element is the
 // maximum, in the order of the windows.
 TFJOB_KERNEL(MaxPoolGrad, PoolGradParameter, kWindowThreads) {
   const uint32_t element = ElementOfThread();
