@@ -224,7 +224,9 @@ struct Predictor::State {
     }
   }
 
-  Status RunBatch(std::span<const Tensor> inputs, int64_t first, int64_t size,
+  // Computes the outputs of the examples [first, first + size) of `inputs`, and stores them in
+  // `outputs` from example `to` on.
+  Status RunBatch(std::span<const Tensor> inputs, int64_t first, int64_t size, int64_t to,
                   io::NamedTensors& outputs) {
     ASSIGN_OR_RETURN(exec::Program * program, ForBatchSize(size));
     std::vector<exec::Feed> feeds(program->feeds().size());
@@ -238,7 +240,7 @@ struct Predictor::State {
                                                        static_cast<size_t>(size) * bytes)};
     }
     RETURN_IF_ERROR(program->Run(feeds));
-    Collect(*program, first, size, outputs);
+    Collect(*program, to, size, outputs);
     return OkStatus();
   }
 };
@@ -307,6 +309,11 @@ StatusOr<io::NamedTensors> Predictor::Outputs(int64_t examples) const {
   return outputs;
 }
 
+Status Predictor::RunBatch(std::span<const Tensor> batch, int64_t first,
+                           io::NamedTensors& outputs) {
+  return state_->RunBatch(batch, 0, batch[0].shape().dim(0), first, outputs);
+}
+
 StatusOr<io::NamedTensors> Predictor::Run(std::span<const Tensor> inputs, const RunOptions& options,
                                           const StopSource& stop) {
   ASSIGN_OR_RETURN(const std::vector<Tensor> prepared, Prepared(inputs, options.scale));
@@ -319,7 +326,7 @@ StatusOr<io::NamedTensors> Predictor::Run(std::span<const Tensor> inputs, const 
   for (int64_t first = 0; first < examples; first += options.batch_size) {
     if (stop.requested()) return Cancelled("the prediction was stopped");
     const int64_t size = std::min(options.batch_size, examples - first);
-    RETURN_IF_ERROR(state_->RunBatch(prepared, first, size, outputs));
+    RETURN_IF_ERROR(state_->RunBatch(prepared, first, size, first, outputs));
   }
   return outputs;
 }

@@ -61,11 +61,17 @@ class Predictor {
   StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, const RunOptions& options,
                                  const StopSource& stop);
 
+  // Returns zeros for the outputs of this many examples, with the names that OutputNames returns.
+  // Returns ResourceExhausted if they would require more memory than the machine has.
+  StatusOr<io::NamedTensors> Outputs(int64_t examples) const;
+  // Computes the outputs of a batch, and stores them in `outputs` from example `first` on. Converts
+  // nothing: the tensors of the batch must have the types of the inputs.
+  Status RunBatch(std::span<const Tensor> batch, int64_t first, io::NamedTensors& outputs);
+
  private:
   struct State;
   explicit Predictor(std::unique_ptr<State> state);
   StatusOr<std::vector<Tensor>> Prepared(std::span<const Tensor> inputs, float scale) const;
-  StatusOr<io::NamedTensors> Outputs(int64_t examples) const;
 
   const std::unique_ptr<State> state_;
 };

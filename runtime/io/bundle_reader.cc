@@ -6,20 +6,21 @@
 #include <vector>
 
 #include "runtime/base/file.h"
+#include "runtime/io/bundle_index.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/crc32c.h"
 #include "runtime/io/data_file.h"
-#include "runtime/io/table_reader.h"
-#include "runtime/io/tensor_bundle.pb.h"
+#include "runtime/io/tensor_slice.h"
 
 namespace tfjob::io {
 namespace {
 
 // The largest index that is accepted. It suffices for millions of tensors.
 constexpr uint64_t kMaxIndexBytes = 256 << 20;
-constexpr int kMaxRank = 256;  // TensorFlow's limit is 254
 constexpr int64_t kMaxStringBytes = 64 << 20;
 constexpr int kString = 7;  // TensorFlow's DataType
+// The number of bytes of a slice that are read at once, if they are not contiguous in the tensor.
+constexpr int64_t kSliceBytes = 1 << 20;
 
 // Returns a hint for users who pass the data file, the index or the folder instead of the prefix.
 // Returns "" if `prefix` is none of these.
@@ -29,29 +30,6 @@ std::string Advice(const std::string& prefix) {
   if (std::filesystem::is_directory(prefix))
     return "; it is a folder: use the prefix of a checkpoint in it";
   return "";
-}
-
-StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& value) {
-  BundleEntryProto proto;
-  if (!proto.ParseFromString(value))
-    return DataLoss("the entry of ", name, " is not a BundleEntryProto");
-  if (proto.shape().dim_size() > kMaxRank)
-    return DataLoss(name, " has ", proto.shape().dim_size(), " dimensions");
-  std::vector<int64_t> dims;
-  for (const auto& dim : proto.shape().dim()) {
-    if (dim.size() < 0 || dim.size() > (int64_t{1} << 40))
-      return DataLoss("the shape of ", name, " is invalid");
-    dims.push_back(dim.size());
-  }
-  if (proto.offset() < 0 || proto.size() < 0)
-    return DataLoss("the location of ", name, " is invalid");
-  return BundleEntry{.tensorflow_dtype = proto.dtype(),
-                     .shape = Shape(std::move(dims)),
-                     .shard = proto.shard_id(),
-                     .offset = proto.offset(),
-                     .size = proto.size(),
-                     .masked_crc = proto.crc32c(),
-                     .partitioned = proto.slices_size() > 0};
 }
 
 // Parses a tensor that consists of a single string: the length as a varint, the masked checksum of
@@ -77,6 +55,19 @@ std::optional<std::string> ParseString(std::string_view bytes, uint32_t masked_c
   return std::string(bytes.substr(at + 4));
 }
 
+// Returns the number of elements, or nullopt if the product of any dimensions does not fit into 63
+// bits. A dimension of 0 does not make other products fit.
+std::optional<int64_t> ElementsOf(const Shape& shape) {
+  std::vector<int64_t> dims = shape.dims();
+  std::ranges::replace(dims, 0, 1);
+  if (!Shape(std::move(dims)).CheckedElements()) return std::nullopt;
+  return shape.CheckedElements();
+}
+
+std::string NameOfSlice(const std::string& name, const BundleSlice& part) {
+  return StrCat(name, ", slice ", part.slice.ToString(), ",");
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(std::string prefix) {
@@ -99,30 +90,9 @@ Status BundleReader::ReadIndex() {
   if (size > kMaxIndexBytes)
     return DataLoss(path, " has ", size, " bytes, more than a checkpoint's index may have");
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const auto table = ReadTable(text);
-  if (!table.ok()) {
-    return Annotate(table.status(), StrCat(path, " is not a checkpoint index or is damaged"));
-  }
-  for (const auto& [name, value] : *table) RETURN_IF_ERROR(ReadIndexEntry(path, name, value));
-  if (shards_ == 0) return DataLoss(path, " has no header");
-  return OkStatus();
-}
-
-Status BundleReader::ReadIndexEntry(const std::string& path, const std::string& name,
-                                    const std::string& value) {
-  if (name.empty()) {
-    BundleHeaderProto header;
-    if (!header.ParseFromString(value) || header.num_shards() < 1)
-      return DataLoss(path, ": its header is not a BundleHeaderProto");
-    if (header.endianness() != 0)
-      return Unimplemented(path, ": big-endian checkpoints are not supported");
-    shards_ = header.num_shards();
-    return OkStatus();
-  }
-  if (name[0] == '\0') return OkStatus();  // a slice of a partitioned variable
-  StatusOr<BundleEntry> entry = ParseEntry(name, value);
-  if (!entry.ok()) return Annotate(entry.status(), path);
-  entries_[name] = *std::move(entry);
+  ASSIGN_OR_RETURN(BundleIndex index, ReadBundleIndex(path, text));
+  shards_ = index.shards;
+  entries_ = std::move(index.entries);
   return OkStatus();
 }
 
@@ -137,72 +107,102 @@ StatusOr<int64_t> BundleReader::DataFileSize(int shard) const {
   return ErrnoStatus(error.value(), StrCat("checkpoint ", prefix_, ": ", path));
 }
 
+// Checks that the location is within its data file. `sizes` contains the sizes of the data files
+// that were already looked up.
+Status BundleReader::CheckLocation(const std::string& what, const BundleLocation& location,
+                                   std::map<int, int64_t>& sizes) const {
+  if (location.shard < 0 || location.shard >= shards_)
+    return DataLoss(prefix_, ": ", what, " is in a nonexistent shard ", location.shard);
+  if (!sizes.contains(location.shard)) {
+    ASSIGN_OR_RETURN(sizes[location.shard], DataFileSize(location.shard));
+  }
+  const int64_t size = sizes[location.shard];
+  if (location.size <= size && location.offset <= size - location.size) return OkStatus();
+  return DataLoss(DataFileName(prefix_, location.shard, shards_), " has ", size,
+                  " bytes, but the index says that ", what, " has ", location.size,
+                  " bytes at byte ", location.offset);
+}
+
 Status BundleReader::CheckDataFiles() const {
   std::map<int, int64_t> sizes;
   for (const auto& [name, entry] : entries_) {
-    if (entry.partitioned) continue;
-    if (entry.shard < 0 || entry.shard >= shards_)
-      return DataLoss(prefix_, ": ", name, " is in a nonexistent shard ", entry.shard);
-    if (!sizes.contains(entry.shard)) {
-      ASSIGN_OR_RETURN(sizes[entry.shard], DataFileSize(entry.shard));
-    }
-    const int64_t size = sizes[entry.shard];
-    if (entry.size > size || entry.offset > size - entry.size) {
-      return DataLoss(DataFileName(prefix_, entry.shard, shards_), " has ", size,
-                      " bytes, but the index says that ", name, " has ", entry.size,
-                      " bytes at byte ", entry.offset);
+    if (entry.slices.empty()) RETURN_IF_ERROR(CheckLocation(name, entry.location, sizes));
+    // Slices that share bytes could make a small file expand to a tensor of any size.
+    std::map<int, int64_t> left;
+    for (const BundleSlice& part : entry.slices) {
+      const BundleLocation& location = part.location;
+      RETURN_IF_ERROR(CheckLocation(NameOfSlice(name, part), location, sizes));
+      const auto [at, added] = left.emplace(location.shard, sizes[location.shard]);
+      if (location.size > at->second) {
+        return DataLoss(DataFileName(prefix_, location.shard, shards_), " has ",
+                        sizes[location.shard], " bytes, but the index says that the slices of ",
+                        name, " have more bytes in total");
+      }
+      at->second -= location.size;
     }
   }
   return OkStatus();
 }
 
-StatusOr<BundleEntry> BundleReader::Find(const std::string& name) const {
+StatusOr<const BundleEntry*> BundleReader::Find(const std::string& name) const {
   const auto found = entries_.find(name);
-  if (found != entries_.end()) return found->second;
+  if (found != entries_.end()) return &found->second;
   return NotFound("checkpoint ", prefix_, " has no tensor ", name);
 }
 
+StatusOr<std::shared_ptr<const DataFile>> BundleReader::OpenShard(int shard) const {
+  return DataFile::Open(DataFileName(prefix_, shard, shards_));
+}
+
+Status BundleReader::WrongChecksum(const std::string& what) const {
+  return DataLoss("checkpoint ", prefix_, ": the checksum of ", what, " is wrong");
+}
+
 StatusOr<std::string> BundleReader::ReadString(const std::string& name) const {
-  ASSIGN_OR_RETURN(const BundleEntry entry, Find(name));
-  if (entry.partitioned || entry.tensorflow_dtype != kString || entry.shape.rank() != 0)
+  ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
+  if (!entry->slices.empty() || entry->tensorflow_dtype != kString || entry->shape.rank() != 0)
     return Unimplemented("checkpoint ", prefix_, ": ", name, " is not a single string");
-  if (entry.size > kMaxStringBytes)
-    return DataLoss("checkpoint ", prefix_, ": ", name, " has ", entry.size, " bytes");
-  std::string bytes(static_cast<size_t>(entry.size), '\0');
-  ASSIGN_OR_RETURN(const auto file, DataFile::Open(DataFileName(prefix_, entry.shard, shards_)));
-  RETURN_IF_ERROR(file->Read(entry.offset, std::as_writable_bytes(std::span(bytes))));
-  std::optional<std::string> text = ParseString(bytes, entry.masked_crc);
+  if (entry->size > kMaxStringBytes)
+    return DataLoss("checkpoint ", prefix_, ": ", name, " has ", entry->size, " bytes");
+  std::string bytes(static_cast<size_t>(entry->size), '\0');
+  ASSIGN_OR_RETURN(const auto file, OpenShard(entry->location.shard));
+  RETURN_IF_ERROR(file->Read(entry->location.offset, std::as_writable_bytes(std::span(bytes))));
+  std::optional<std::string> text = ParseString(bytes, entry->location.masked_crc);
   if (text) return *std::move(text);
   return DataLoss("checkpoint ", prefix_, ": the string ", name, " is damaged");
 }
 
-StatusOr<std::pair<BundleEntry, DType>> BundleReader::FindTensor(const std::string& name) const {
-  ASSIGN_OR_RETURN(const BundleEntry entry, Find(name));
-  const std::optional<DType> dtype = DTypeFromTensorFlow(entry.tensorflow_dtype);
-  if (entry.partitioned)
-    return Unimplemented("checkpoint ", prefix_, ": ", name, " is partitioned; save it whole");
+StatusOr<std::pair<const BundleEntry*, DType>> BundleReader::FindTensor(
+    const std::string& name) const {
+  ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
+  const std::optional<DType> dtype = DTypeFromTensorFlow(entry->tensorflow_dtype);
   if (!dtype) {
     return Unimplemented("checkpoint ", prefix_, ": ", name, " has TensorFlow's element type ",
-                         entry.tensorflow_dtype, ", which is not supported");
+                         entry->tensorflow_dtype, ", which is not supported");
   }
-  // Check the shape against the size, which Open has checked against the file, before allocating
+  // Check the shapes against the sizes, which Open has checked against the files, before allocating
   // memory for the tensor.
-  const auto elements = static_cast<unsigned __int128>(entry.size) / SizeOf(*dtype);
-  unsigned __int128 wanted = 1;
-  for (int64_t dim : entry.shape.dims()) {
-    wanted *= static_cast<unsigned __int128>(dim);
-    if (wanted > (static_cast<unsigned __int128>(1) << 62)) break;
+  const auto check = [&](const std::string& what, const Shape& shape, int64_t size) -> Status {
+    const std::optional<int64_t> elements = ElementsOf(shape);
+    const auto item = static_cast<int64_t>(SizeOf(*dtype));
+    if (elements && size % item == 0 && size / item == *elements) return OkStatus();
+    return DataLoss("checkpoint ", prefix_, ": ", what, " has ", size, " bytes for the shape ",
+                    shape.ToString());
+  };
+  if (entry->slices.empty()) RETURN_IF_ERROR(check(name, entry->shape, entry->size));
+  if (!entry->slices.empty() && !ElementsOf(entry->shape)) {
+    return DataLoss("checkpoint ", prefix_, ": the shape ", entry->shape.ToString(), " of ", name,
+                    " is too large");
   }
-  if (wanted != elements || static_cast<size_t>(entry.size) % SizeOf(*dtype) != 0) {
-    return DataLoss("checkpoint ", prefix_, ": ", name, " has ", entry.size,
-                    " bytes for the shape ", entry.shape.ToString());
+  for (const BundleSlice& part : entry->slices) {
+    RETURN_IF_ERROR(check(NameOfSlice(name, part), Shape(part.slice.length), part.location.size));
   }
   return std::pair(entry, *dtype);
 }
 
 StatusOr<Tensor> BundleReader::Read(const std::string& name) const {
   ASSIGN_OR_RETURN(const auto found, FindTensor(name));
-  Tensor tensor(found.second, found.first.shape, Buffer::Contents::kUndefined);
+  Tensor tensor(found.second, found.first->shape, Buffer::Contents::kUndefined);
   RETURN_IF_ERROR(ReadInto(name, tensor));
   return tensor;
 }
@@ -210,28 +210,75 @@ StatusOr<Tensor> BundleReader::Read(const std::string& name) const {
 Status BundleReader::ReadInto(const std::string& name, Tensor to, ThreadPool* pool) const {
   ASSIGN_OR_RETURN(const auto found, FindTensor(name));
   const auto& [entry, dtype] = found;
-  if (to.dtype() != dtype || to.shape() != entry.shape) {
+  if (to.dtype() != dtype || to.shape() != entry->shape) {
     return InvalidArgument("checkpoint ", prefix_, ": ", name, " is ", Name(dtype),
-                           entry.shape.ToString(), ", expected ", Name(to.dtype()),
+                           entry->shape.ToString(), ", expected ", Name(to.dtype()),
                            to.shape().ToString());
   }
-  ASSIGN_OR_RETURN(const auto file, DataFile::Open(DataFileName(prefix_, entry.shard, shards_)));
-  ASSIGN_OR_RETURN(const uint32_t crc, file->ReadWithChecksum(entry.offset, to.bytes(), pool));
-  if (MaskCrc(crc) != entry.masked_crc) {
-    return DataLoss("checkpoint ", prefix_, ": the checksum of ", name, " is wrong");
+  for (const BundleSlice& part : entry->slices) RETURN_IF_ERROR(ReadSlice(name, part, to, pool));
+  if (!entry->slices.empty()) return OkStatus();
+  const BundleLocation& location = entry->location;
+  ASSIGN_OR_RETURN(const auto file, OpenShard(location.shard));
+  ASSIGN_OR_RETURN(const uint32_t crc, file->ReadWithChecksum(location.offset, to.bytes(), pool));
+  return MaskCrc(crc) == location.masked_crc ? OkStatus() : WrongChecksum(name);
+}
+
+// Reads a slice of the tensor `name` into its place in `to`.
+Status BundleReader::ReadSlice(const std::string& name, const BundleSlice& slice, Tensor& to,
+                               ThreadPool* pool) const {
+  const BundleLocation& location = slice.location;
+  const SlicePositions positions(to.shape(), slice.slice);
+  const auto item = static_cast<int64_t>(SizeOf(to.dtype()));
+  const auto bytes_of_tensor = [&](int64_t position, int64_t count) {
+    return to.bytes().subspan(static_cast<size_t>(positions.InTensor(position) * item),
+                              static_cast<size_t>(count * item));
+  };
+  if (positions.size() == 0) return OkStatus();
+  ASSIGN_OR_RETURN(const auto file, OpenShard(location.shard));
+  uint32_t crc = 0;
+  if (positions.block() == positions.size()) {
+    ASSIGN_OR_RETURN(
+        crc, file->ReadWithChecksum(location.offset, bytes_of_tensor(0, positions.size()), pool));
+  } else {
+    std::vector<std::byte> buffer(static_cast<size_t>(std::min(location.size, kSliceBytes)));
+    const int64_t most = static_cast<int64_t>(buffer.size()) / item;
+    for (int64_t begin = 0; begin < positions.size(); begin += most) {
+      const int64_t end = std::min(begin + most, positions.size());
+      const auto piece = std::span(buffer).first(static_cast<size_t>((end - begin) * item));
+      RETURN_IF_ERROR(file->Read(location.offset + begin * item, piece));
+      crc = ExtendCrc32c(crc, piece);
+      for (int64_t at = begin; at < end;) {
+        const int64_t count = std::min(positions.block() - at % positions.block(), end - at);
+        const auto block = bytes_of_tensor(at, count);
+        std::memcpy(block.data(), &buffer[static_cast<size_t>((at - begin) * item)], block.size());
+        at += count;
+      }
+    }
   }
-  return OkStatus();
+  if (MaskCrc(crc) == location.masked_crc) return OkStatus();
+  return WrongChecksum(NameOfSlice(name, slice));
 }
 
 StatusOr<StoredTensor> BundleReader::Store(const std::string& name) const {
   ASSIGN_OR_RETURN(const auto found, FindTensor(name));
   const auto& [entry, dtype] = found;
-  ASSIGN_OR_RETURN(auto file, DataFile::Open(DataFileName(prefix_, entry.shard, shards_)));
-  ASSIGN_OR_RETURN(const uint32_t crc, file->Checksum(entry.offset, entry.size));
-  if (MaskCrc(crc) != entry.masked_crc) {
-    return DataLoss("checkpoint ", prefix_, ": the checksum of ", name, " is wrong");
-  }
-  return StoredTensor(std::move(file), dtype, entry.shape, entry.offset);
+  std::vector<StoredTensor::Part> parts;
+  std::map<int, std::shared_ptr<const DataFile>> files;
+  const auto add = [&](const std::string& what, const BundleLocation& location,
+                       const TensorSlice& slice) -> Status {
+    std::shared_ptr<const DataFile>& file = files[location.shard];
+    if (file == nullptr) {
+      ASSIGN_OR_RETURN(file, OpenShard(location.shard));
+    }
+    ASSIGN_OR_RETURN(const uint32_t crc, file->Checksum(location.offset, location.size));
+    if (MaskCrc(crc) != location.masked_crc) return WrongChecksum(what);
+    parts.push_back({file, location.offset, SlicePositions(entry->shape, slice)});
+    return OkStatus();
+  };
+  if (entry->slices.empty()) RETURN_IF_ERROR(add(name, entry->location, WholeSlice(entry->shape)));
+  for (const BundleSlice& part : entry->slices)
+    RETURN_IF_ERROR(add(NameOfSlice(name, part), part.location, part.slice));
+  return StoredTensor(std::move(parts), dtype, entry->shape);
 }
 
 }  // namespace tfjob::io

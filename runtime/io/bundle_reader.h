@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/io/bundle_entry.h"
 #include "runtime/io/stored_tensor.h"
 #include "runtime/tensor/tensor.h"
 
@@ -20,25 +21,16 @@ class ThreadPool;
 
 namespace tfjob::io {
 
-// The type, shape and location of a tensor in the checkpoint.
-struct BundleEntry {
-  int tensorflow_dtype =
-      0;  // TensorFlow's DataType number; may be a type that Tensor does not support (7: string)
-  Shape shape;
-  int shard = 0;
-  int64_t offset = 0;
-  int64_t size = 0;
-  uint32_t masked_crc = 0;
-  bool partitioned = false;
-};
+class DataFile;
 
 class BundleReader {
  public:
   // Returns NotFound, with a message that names the prefix, if the index is missing; if `prefix` is
   // a folder or one of the checkpoint's files, the message says what prefix to pass instead.
-  // Returns DataLoss if the index is damaged, or if a data file is missing or shorter than the
-  // index requires. Returns Unimplemented if the checkpoint is big-endian or its index is
-  // compressed.
+  // Returns DataLoss if the index is damaged, if a data file is missing or shorter than the index
+  // requires, or if the slices of a partitioned variable overlap, are incomplete or do not fit its
+  // shape. Returns Unimplemented if the checkpoint is big-endian, if its index is compressed, or if
+  // a variable has more than 4096 slices.
   static StatusOr<std::unique_ptr<BundleReader>> Open(std::string prefix);
 
   // Returns the entries, sorted by name.
@@ -46,8 +38,8 @@ class BundleReader {
   bool Has(const std::string& name) const { return entries_.contains(name); }
 
   // Returns NotFound, with a message that names the tensor, if there is no such tensor;
-  // Unimplemented for strings, other unsupported element types and partitioned variables; and
-  // DataLoss for a wrong checksum.
+  // Unimplemented for strings and other unsupported element types; and DataLoss for a wrong
+  // checksum. Assembles a partitioned variable from its slices.
   StatusOr<Tensor> Read(const std::string& name) const;
   // Like Read, but reads into the memory of `to`, and also uses the threads of `pool` unless it is
   // null. Returns InvalidArgument if the dtype or shape of `to` differs from the tensor's. After an
@@ -62,13 +54,18 @@ class BundleReader {
 
  private:
   explicit BundleReader(std::string prefix) : prefix_(std::move(prefix)) {}
-  StatusOr<BundleEntry> Find(const std::string& name) const;
+  StatusOr<const BundleEntry*> Find(const std::string& name) const;
   Status ReadIndex();
-  Status ReadIndexEntry(const std::string& path, const std::string& name, const std::string& value);
   StatusOr<int64_t> DataFileSize(int shard) const;
   Status CheckDataFiles() const;
+  Status CheckLocation(const std::string& what, const BundleLocation& location,
+                       std::map<int, int64_t>& sizes) const;
+  StatusOr<std::shared_ptr<const DataFile>> OpenShard(int shard) const;
   // Returns the tensor's entry and dtype, or Read's error if the tensor cannot be read.
-  StatusOr<std::pair<BundleEntry, DType>> FindTensor(const std::string& name) const;
+  StatusOr<std::pair<const BundleEntry*, DType>> FindTensor(const std::string& name) const;
+  Status ReadSlice(const std::string& name, const BundleSlice& slice, Tensor& to,
+                   ThreadPool* pool) const;
+  Status WrongChecksum(const std::string& what) const;
 
   const std::string prefix_;
   int shards_ = 0;

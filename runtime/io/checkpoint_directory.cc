@@ -65,10 +65,10 @@ StatusOr<StateFile> ParseState(const std::string& folder, const std::string& tex
   return file;
 }
 
-// Reads the state file. Opens it anew each time, because a client of a shared file system may
+// Reads the state file. Opens it again each time, because a client of a shared file system may
 // otherwise see an earlier file of this name.
 StatusOr<StateFile> ReadState(const std::string& folder) {
-  // Open refuses pipes and devices, which may have no end.
+  // Open refuses pipes and devices, because they may have no end.
   const StatusOr<RandomAccessFile> file = RandomAccessFile::Open(StatePath(folder));
   if (absl::IsNotFound(file.status())) return StateFile();
   RETURN_IF_ERROR(file.status());

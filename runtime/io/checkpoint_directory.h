@@ -1,4 +1,4 @@
-// Manages the folder of a model's checkpoints: lists them, finds the newest one and deletes old
+// Manages a model's checkpoint folder: lists the checkpoints, finds the newest one and deletes old
 // ones. The folder's state file, the text file "checkpoint", is TensorFlow's CheckpointState, so
 // that tf.train.latest_checkpoint() finds our checkpoints.
 //

@@ -19,7 +19,7 @@ std::filesystem::path FolderOfProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-// Returns the folder of the file from which this code was loaded.
+// Returns the folder of the file that this code was loaded from.
 std::filesystem::path FolderOfCode() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&InstalledHdf5Program), &info) == 0) return {};

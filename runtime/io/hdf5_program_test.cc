@@ -55,8 +55,7 @@ TEST_F(InstalledHdf5ProgramTest, AFileThatCannotBeRunIsSkipped) {
   EXPECT_EQ(Found("usr/lib"), "usr/bin/tfjob-hdf5");
 }
 
-// If the folder of the code is unknown, the result must not be a path relative to the current
-// folder.
+// If the code's folder is unknown, the result must not be a path relative to the current folder.
 TEST_F(InstalledHdf5ProgramTest, NoFolderIsRelative) {
   std::filesystem::create_directories("bin");
   ASSERT_TRUE(WriteFileAtomically("bin/tfjob-hdf5", "").ok());

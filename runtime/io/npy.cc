@@ -171,26 +171,45 @@ Status CheckExpansion(std::string_view what, uint64_t stored, uint64_t in_memory
 
 }  // namespace
 
-StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
-                             ReadBytesNext read) {
-  uint64_t header = 0;
-  ASSIGN_OR_RETURN(const NpyLayout layout, ReadLayout(what, size, read, header));
+StatusOr<NpyItems> ReadNpyItems(std::string_view what, uint64_t size, uint64_t stored,
+                                ReadBytesNext read) {
+  NpyItems items;
+  ASSIGN_OR_RETURN(items.layout, ReadLayout(what, size, read, items.begin));
+  const NpyLayout& layout = items.layout;
   const std::optional<int64_t> elements = layout.shape.CheckedElements();
-  const uint64_t rest = size - header;
+  const uint64_t rest = size - items.begin;
   if (!elements || static_cast<uint64_t>(*elements) != rest / layout.item ||
       rest % layout.item != 0) {
     return DataLoss(what, ": the shape ", layout.shape.ToString(), " with ", layout.item,
                     " bytes per element does not fit the ", rest,
                     " bytes after the header: it is truncated or damaged");
   }
-  const DType dtype = TypeOfArray(layout);
-  RETURN_IF_ERROR(CheckExpansion(what, stored, static_cast<uint64_t>(*elements) * SizeOf(dtype)));
-  Tensor tensor(dtype, layout.shape, Buffer::Contents::kUndefined);
+  items.dtype = TypeOfArray(layout);
+  RETURN_IF_ERROR(
+      CheckExpansion(what, stored, static_cast<uint64_t>(*elements) * SizeOf(items.dtype)));
+  return items;
+}
+
+bool NeedsConversion(const NpyLayout& layout) {
+  return layout.swap || layout.kind == 'b' || layout.item != SizeOf(TypeOfArray(layout)) ||
+         (layout.kind == 'u' && layout.item == 8);
+}
+
+Status ReadNpyElements(std::string_view what, const NpyLayout& layout, ReadBytesNext read,
+                       Tensor& tensor) {
   ASSIGN_OR_RETURN(const bool fits, ReadItems(layout, read, tensor));
-  if (!fits && layout.kind == 'b')
-    return DataLoss(what, ": a bool has a value other than 0 and 1: it is damaged");
-  if (!fits) return InvalidArgument(what, ": a uint64 is larger than the largest int64");
-  return layout.fortran && *elements > 0 ? FromFortranOrder(tensor) : tensor;
+  if (fits) return OkStatus();
+  return layout.kind == 'b'
+             ? DataLoss(what, ": a bool has a value other than 0 and 1: it is damaged")
+             : InvalidArgument(what, ": a uint64 is larger than the largest int64");
+}
+
+StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
+                             ReadBytesNext read) {
+  ASSIGN_OR_RETURN(const NpyItems items, ReadNpyItems(what, size, stored, read));
+  Tensor tensor(items.dtype, items.layout.shape, Buffer::Contents::kUndefined);
+  RETURN_IF_ERROR(ReadNpyElements(what, items.layout, read, tensor));
+  return items.layout.fortran && tensor.num_elements() > 0 ? FromFortranOrder(tensor) : tensor;
 }
 
 StatusOr<Tensor> ReadNpy(const std::string& path) {

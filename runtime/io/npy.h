@@ -21,6 +21,7 @@
 #include "absl/functional/function_ref.h"
 #include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
+#include "runtime/io/npy_header.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::io {
@@ -36,6 +37,26 @@ StatusOr<Tensor> ReadNpy(const std::string& path);
 // compressed array would exceed the memory limit above.
 StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
                              absl::FunctionRef<Status(std::span<std::byte>)> read);
+
+// Describes the elements of an array in a file.
+struct NpyItems {
+  NpyLayout layout;
+  DType dtype = DType::kFloat32;  // the type of the tensor
+  uint64_t begin = 0;             // the offset of the first element
+};
+
+// Reads the header of an array; the parameters are those of ReadNpyFrom. Checks that the array's
+// shape fits its size, and the memory limit above. Returns the same errors as ReadNpyFrom.
+StatusOr<NpyItems> ReadNpyItems(std::string_view what, uint64_t size, uint64_t stored,
+                                absl::FunctionRef<Status(std::span<std::byte>)> read);
+// Returns whether elements must be converted to the tensor's type: their bytes differ from those of
+// the tensor, or not every value is valid.
+bool NeedsConversion(const NpyLayout& layout);
+// Reads as many elements as the tensor has, in the order of the file, and converts them to the
+// tensor's type, which must be NpyItems::dtype. Returns DataLoss or InvalidArgument for an invalid
+// value, like ReadNpyFrom.
+Status ReadNpyElements(std::string_view what, const NpyLayout& layout,
+                       absl::FunctionRef<Status(std::span<std::byte>)> read, Tensor& tensor);
 
 // Returns the bytes that precede the elements of an array in C order.
 // Returns Unimplemented for bfloat16, which NumPy lacks.

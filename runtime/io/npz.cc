@@ -30,11 +30,13 @@ bool NpzReader::Has(const std::string& name) const {
   return zip_->members().contains(StrCat(name, kNpySuffix));
 }
 
+StatusOr<std::string> NpzReader::MemberOf(const std::string& name) const {
+  if (Has(name)) return StrCat(name, kNpySuffix);
+  return NotFound(zip_->path(), " has no array \"", name, "\"", DidYouMean(name, names()));
+}
+
 StatusOr<Tensor> NpzReader::Read(const std::string& name) const {
-  if (!Has(name)) {
-    return NotFound(zip_->path(), " has no array \"", name, "\"", DidYouMean(name, names()));
-  }
-  const std::string member_name = StrCat(name, kNpySuffix);
+  ASSIGN_OR_RETURN(const std::string member_name, MemberOf(name));
   ASSIGN_OR_RETURN(const std::unique_ptr<ZipStream> stream, zip_->Stream(member_name));
   const ZipMember& member = zip_->members().at(member_name);
   return ReadNpyFrom(StrCat(zip_->path(), ": array ", name), member.size, member.packed,

@@ -25,6 +25,9 @@ class NpzReader {
   // Returns NotFound, with a message that suggests or lists names, if there is no such array.
   // Propagates errors from ReadNpyFrom. Messages name the file and the array.
   StatusOr<Tensor> Read(const std::string& name) const;
+  // Returns the name of the archive's member that contains an array. Returns NotFound like Read.
+  StatusOr<std::string> MemberOf(const std::string& name) const;
+  const ZipReader& archive() const { return *zip_; }
 
  private:
   explicit NpzReader(std::unique_ptr<ZipReader> zip) : zip_(std::move(zip)) {}

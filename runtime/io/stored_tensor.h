@@ -1,4 +1,4 @@
-// Defines a tensor whose values stay in a file.
+// Defines a tensor whose values stay in files.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,10 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/io/tensor_slice.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
@@ -15,13 +17,21 @@ namespace tfjob::io {
 
 class DataFile;
 
-// A tensor in an open file. The file stays open, so the values stay readable even if the file is
-// deleted. Copies share the file. Thread-safe.
+// A tensor in one or more open files. The files stay open, so the values stay readable even if the
+// files are deleted. Copies share the files. Thread-safe.
 class StoredTensor {
  public:
-  // The dense values start at byte `offset` of the file.
-  StoredTensor(std::shared_ptr<const DataFile> file, DType dtype, Shape shape, int64_t offset)
-      : file_(std::move(file)), dtype_(dtype), shape_(std::move(shape)), offset_(offset) {}
+  // A slice of the tensor, whose dense values start at byte `offset` of the file.
+  struct Part {
+    std::shared_ptr<const DataFile> file;
+    int64_t offset;
+    SlicePositions positions;
+  };
+  // Every element of the shape must be in exactly one part.
+  StoredTensor(std::vector<Part> parts, DType dtype, Shape shape)
+      : parts_(std::make_shared<const std::vector<Part>>(std::move(parts))),
+        dtype_(dtype),
+        shape_(std::move(shape)) {}
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
@@ -36,10 +46,9 @@ class StoredTensor {
   Status ReadRows(std::span<const int64_t> indices, std::span<std::byte> rows) const;
 
  private:
-  std::shared_ptr<const DataFile> file_;
+  std::shared_ptr<const std::vector<Part>> parts_;
   DType dtype_;
   Shape shape_;
-  int64_t offset_;
 };
 
 }  // namespace tfjob::io

@@ -15,7 +15,8 @@ struct WriteRight {
   // records the term of its newest checkpoint, and refuses checkpoints of earlier terms. 0: the
   // folder does not record terms.
   int64_t term = 0;
-  // If set, returns an error once this process may no longer write. Any thread may call it.
+  // If set, returns an error once this process is no longer allowed to write. Any thread may call
+  // it.
   std::function<Status()> check;
 
   Status Check() const { return check ? check() : OkStatus(); }

@@ -62,7 +62,7 @@ struct ZipDirectory {
   uint64_t offset = 0, size = 0, count = 0;
 };
 
-// Reads the 64-bit end record to which `locator` points.
+// Reads the 64-bit end record that `locator` points to.
 StatusOr<ZipDirectory> ReadZip64End(const RandomAccessFile& file, Fields locator) {
   locator.U32();  // skips the index of the part with the end record
   const uint64_t offset = locator.U64();
@@ -257,6 +257,12 @@ Status ZipReader::AddMembers(std::string_view directory, uint64_t count) {
 }
 
 StatusOr<std::unique_ptr<ZipStream>> ZipReader::Stream(const std::string& name) const {
+  ASSIGN_OR_RETURN(const uint64_t data, DataOf(name));
+  return std::unique_ptr<ZipStream>(
+      std::make_unique<StreamOfMember>(file_, name, members_.at(name), data));
+}
+
+StatusOr<uint64_t> ZipReader::DataOf(const std::string& name) const {
   const auto found = members_.find(name);
   if (found == members_.end()) {
     std::vector<std::string> names;
@@ -279,7 +285,7 @@ StatusOr<std::unique_ptr<ZipStream>> ZipReader::Stream(const std::string& name) 
   const uint64_t data = member.header + kZipLocalHeaderBytes + name_size + extra_size;
   if (data > file_.size() || member.packed > file_.size() - data)
     return DamagedZip(file_, StrCat("member ", name, " is outside of the file"));
-  return std::unique_ptr<ZipStream>(std::make_unique<StreamOfMember>(file_, name, member, data));
+  return data;
 }
 
 StatusOr<std::string> ZipReader::Read(const std::string& name, uint64_t most) const {

@@ -48,6 +48,9 @@ class ZipReader {
   const std::map<std::string, ZipMember>& members() const { return members_; }
   // Returns NotFound, with a message that lists the members, if there is no member of this name.
   StatusOr<std::unique_ptr<ZipStream>> Stream(const std::string& name) const;
+  // Returns the offset in the file of a member's bytes, as they are stored. Returns the same errors
+  // as Stream.
+  StatusOr<uint64_t> DataOf(const std::string& name) const;
   // Returns the unpacked bytes of a member. Returns InvalidArgument if there are more than `most`.
   // Propagates errors from Stream and ZipStream::Read.
   StatusOr<std::string> Read(const std::string& name, uint64_t most) const;

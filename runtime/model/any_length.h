@@ -20,7 +20,7 @@ bool HasAnyLength(const Model& model);
 std::string StatedText(const Shape& stated);
 // Returns whether examples of shape `shape` match the stated shape.
 bool FitsStated(const Shape& stated, const Shape& shape);
-// Returns the shape in which examples of shape `array` are fed to an input with the shape `stated`.
+// Returns the shape of examples of shape `array` when they are fed to an input with shape `stated`.
 // As in Keras, a last axis of length 1 may be missing from either shape. Returns `array` unchanged
 // if the shapes do not match.
 Shape TakenAs(const Shape& stated, const Shape& array);

@@ -99,6 +99,16 @@ void ArgumentReader::Integers(std::string_view name, std::vector<int64_t>& value
   }
 }
 
+void ArgumentReader::CountOrList(std::string_view name, int64_t& count, std::vector<int64_t>& list,
+                                 const IntegerRule& rule) {
+  const std::optional<JsonField> field = Given(name, rule.required, rule.expected);
+  if (!field) return;
+  if (!field->value()->is_array()) return Integer(name, count, rule);
+  Keep(arguments_.Read(name, list));
+  if (list.empty()) Keep(arguments_.Named(field->Mismatch(rule.expected)));
+  CheckIntegers(*field, list, rule);
+}
+
 void ArgumentReader::PerAxis(std::string_view name, std::vector<int64_t>& value,
                              const IntegerRule& rule) {
   const std::optional<JsonField> field = Given(name, rule.required, rule.expected);

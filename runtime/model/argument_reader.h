@@ -25,6 +25,8 @@ class ArgumentReader : public ArgumentVisitor {
   void Optional(std::string_view name, std::optional<double>& value,
                 const NumberRule& rule) override;
   void Integers(std::string_view name, std::vector<int64_t>& value, const ListRule& rule) override;
+  void CountOrList(std::string_view name, int64_t& count, std::vector<int64_t>& list,
+                   const IntegerRule& rule) override;
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const IntegerRule& rule) override;
   void Margins(std::string_view name, std::vector<int64_t>& value) override;

@@ -39,6 +39,10 @@ void ArgumentWriter::Optional(std::string_view name, std::optional<double>& valu
 void ArgumentWriter::Integers(std::string_view name, std::vector<int64_t>& value, const ListRule&) {
   At(name) = value;
 }
+void ArgumentWriter::CountOrList(std::string_view name, int64_t& count, std::vector<int64_t>& list,
+                                 const IntegerRule&) {
+  At(name) = list.empty() ? Json(count) : Json(list);
+}
 void ArgumentWriter::PerAxis(std::string_view name, std::vector<int64_t>& value,
                              const IntegerRule&) {
   At(name) = value;

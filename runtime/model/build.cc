@@ -6,9 +6,11 @@
 
 #include "runtime/base/check.h"
 #include "runtime/graph/gradients.h"
+#include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/apply_layer.h"
 #include "runtime/model/clip_gradients.h"
+#include "runtime/model/custom_loss.h"
 #include "runtime/model/layer/mask.h"
 #include "runtime/model/named_metrics.h"
 #include "runtime/model/updates.h"
@@ -130,6 +132,14 @@ Output Checked(Builder& b, const BuildOptions& options, const Feeds& feeds, Outp
   return b.Add("CheckNumerics", {value}, {{"message", what}});
 }
 
+// Returns the mask of a loss: the mask of the prediction, without the places that the loss ignores.
+// Either of the two may be invalid.
+Output MaskOfLoss(Builder& b, const Loss& loss, Output labels, Output mask) {
+  const Output counted = CountedPlaces(b, loss, labels);
+  if (!counted.valid() || !mask.valid() || !b.ok()) return counted.valid() ? counted : mask;
+  return Select(b, AlongSteps(b, mask, counted), counted, Scalar(b, DType::kBool, 0));
+}
+
 // Returns the loss to minimise: the sum of the losses of all outputs and, if valid, the penalty.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions, const std::vector<Output>& masks,
@@ -138,8 +148,19 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
-    Output values = LossValues(b, objective.loss, predictions[i], feeds.labels[i]);
-    if (b.ok()) values = WeightedByMask(b, values, masks[i], objective.loss.sum);
+    const bool custom = objective.loss.kind == LossKind::kCustom;
+    Output values = (custom ? CustomLossValues : LossValues)(b, objective.loss, predictions[i],
+                                                             feeds.labels[i]);
+    const Output mask =
+        b.ok() ? MaskOfLoss(b, objective.loss, feeds.labels[i], masks[i]) : Output();
+    if (b.ok() && custom) {
+      const Output weights = feeds.sample_weights[i];
+      const Status places =
+          CheckPlaces("loss.model", b.shape(values), mask.valid() ? b.shape(mask) : Shape(),
+                      weights.valid() ? b.shape(weights) : Shape());
+      if (!places.ok()) return b.Fail(places);
+    }
+    if (b.ok()) values = WeightedByMask(b, values, mask, objective.loss.sum);
     if (!b.ok()) return {};
     const Output losses =
         PerExample(b, WeightedBySample(b, values, feeds.sample_weights[i]), objective.loss.sum);
@@ -165,8 +186,11 @@ void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, con
     const Objective& objective = options.objectives[i];
     const Output mask = objective.masked ? masks[i] : Output();
     const Output weights = metric.weighted ? feeds.sample_weights[i] : Output();
-    const Output sums = MetricSums(b, metric.fetch.metric, objective.loss, predictions[i],
-                                   feeds.labels[i], mask, weights);
+    const Metric& own = metric.fetch.metric;
+    const Output sums =
+        own.kind == Metric::kCustom
+            ? CustomMetricSums(b, own, predictions[i], feeds.labels[i], mask, weights)
+            : MetricSums(b, own, objective.loss, predictions[i], feeds.labels[i], mask, weights);
     if (!b.ok()) return;
     b.AddFetch(metric.fetch.fetch, sums);
   }
@@ -184,11 +208,13 @@ void Contribute(Builder& b, const BuildOptions& options, Change change, const st
   built.contributions.push_back(std::move(contribution));
 }
 
-// Returns the gradients of the loss. If `scale` is valid, multiplies the loss by the scale and
-// divides the gradients by it.
+// Returns the gradients of the loss, multiplied by its weight (BuildOptions::weighted). If `scale`
+// is valid, multiplies the loss by the scale and divides the gradients by it.
 std::vector<graph::GradientOrRows> GradientsOfLoss(Builder& b, const BuildOptions& options,
                                                    Output loss, Output scale,
                                                    const std::vector<Output>& wrt) {
+  if (options.weighted && graph::Exchanges(b.graph()).empty())
+    loss = Mul(b, loss, Placeholder(b, kLossWeight, DType::kFloat32, {}));
   if (scale.valid()) loss = Mul(b, loss, scale);
   std::vector<graph::GradientOrRows> gradients;
   if (options.gradient_rows) {
@@ -264,10 +290,16 @@ Status CheckObjectives(const Model& model, const BuildOptions& options) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Objective& objective = options.objectives[i];
     const TensorType& labels = objective.labels;
-    Status status = CheckLoss(objective.loss, outputs[i].shape, labels.dtype, labels.shape);
+    Status status =
+        objective.loss.kind == LossKind::kCustom
+            ? Annotate(CheckCustomLoss(objective.loss, outputs[i].shape, labels), "loss.model")
+            : CheckLoss(objective.loss, outputs[i].shape, labels.dtype, labels.shape);
     for (const auto* metrics : {&objective.metrics, &objective.weighted_metrics}) {
       for (const Metric& metric : *metrics) {
-        if (status.ok()) status = CheckMetric(metric, outputs[i].shape, labels.dtype, labels.shape);
+        if (!status.ok()) break;
+        status = metric.kind == Metric::kCustom
+                     ? CheckCustomMetric(metric, outputs[i].shape, labels)
+                     : CheckMetric(metric, outputs[i].shape, labels.dtype, labels.shape);
       }
     }
     const std::optional<Shape>& weights = objective.sample_weights;

@@ -27,6 +27,8 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for random ops
 // kTrain, if a layer computes in float16: the factor by which the loss is multiplied while
 // gradients are computed, a float32 scalar (runtime/state/loss_scale.h).
 inline constexpr char kLossScale[] = "loss_scale";
+// kTrain with BuildOptions::weighted: the factor of the gradients, a float32 scalar.
+inline constexpr char kLossWeight[] = "loss_weight";
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
 // kTrain, kEval: float32 scalar, the sum of the losses of all examples, plus the batch size times
@@ -75,6 +77,11 @@ struct BuildOptions {
   // gradient_accumulation_steps, the mean of several gradients is clipped instead, before
   // `optimizer` applies it.
   optimizer::Clipping clipping = {};
+  // kTrain without `optimizer`: whether the loss is multiplied by the feed kLossWeight before it is
+  // differentiated, so that all gradients are multiplied by it, without a pass over them. Has no
+  // effect on a graph that exchanges values with other replicas (graph::Exchanges): an exchange
+  // weights the gradients of the replicas itself, so they must not have been weighted before.
+  bool weighted = false;
   // kTrain: whether gradients of tables may be contributed by rows (kGradientRows). If false, all
   // gradients are dense.
   bool gradient_rows = true;
@@ -147,8 +154,8 @@ struct BuiltGraph {
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 // Returns the variables that BuildOptions::tables may contain, such as the table of an Embedding
-// layer. The graph uses these variables only to gather rows, and contributes to them only gradients
-// by rows, if anything.
+// layer. The graph only gathers rows of these variables, and its only contributions to them, if
+// any, are gradients by rows.
 std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
 // Builds a graph that only applies contributions. The feeds are kStep and the contributions, under

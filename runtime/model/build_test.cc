@@ -7,6 +7,7 @@
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/noise.h"
+#include "runtime/model/layers/normalization.h"
 #include "runtime/model/shape.h"
 
 namespace tfjob::model {
@@ -80,6 +81,34 @@ TEST(Build, TrainingFeedsFetchesAndGradients) {
   EXPECT_EQ(built.variables[0].name, "dense/kernel");
   EXPECT_EQ(built.variables[0].shape, Shape({4, 4}));
   EXPECT_EQ(built.examples, 5);
+}
+
+// Every gradient depends on the weight of the loss, but the loss that is reported does not.
+TEST(Build, TheWeightOfTheLossIsAFactorOfItsGradients) {
+  BuildOptions options = Options(Mode::kTrain);
+  options.weighted = true;
+  const BuiltGraph built = MustBuild(Mlp(), options);
+  std::vector<bool> depends;  // whether a node depends on the weight
+  for (const graph::Node& node : built.graph.nodes()) {
+    depends.push_back(node.name == kLossWeight);
+    for (const graph::Output input : node.inputs)
+      if (depends[static_cast<size_t>(input.node)]) depends.back() = true;
+  }
+  for (const graph::Fetch& fetch : built.graph.fetches()) {
+    EXPECT_EQ(depends[static_cast<size_t>(fetch.output.node)], fetch.name.starts_with("gradients/"))
+        << fetch.name;
+  }
+}
+
+// In a graph with exchanges, the exchanges themselves apply the weights of the ranks.
+TEST(Build, AGraphWithExchangesHasNoWeight) {
+  BuildOptions options = Options(Mode::kTrain);
+  options.weighted = true;
+  Model model = Mlp();
+  model.layers[1].config = layers::BatchNormalization{.synchronized = true};
+  model.layers[2].config = Dense{.units = 3};
+  EXPECT_EQ(FeedNames(MustBuild(model, options)),
+            (std::vector<std::string>{"features", "labels", "step", "seed"}));
 }
 
 TEST(Build, EvaluationAndPredictionHaveWhatTheyNeed) {
@@ -268,6 +297,84 @@ TEST(Metrics, ArgumentsAreRead) {
   EXPECT_EQ(metric->given_name, "pr");
 }
 
+TEST(Metrics, NeedTheArgumentsWithoutDefaults) {
+  EXPECT_EQ(MetricError(R"("f1_score")"),
+            "metrics[0]: metric f1_score needs the argument average: micro, macro or weighted; "
+            "Keras' default, a value for each class, is not supported");
+  EXPECT_EQ(MetricError(R"({"name": "fbeta_score", "average": "samples"})"),
+            "metric fbeta_score: metrics[0].average: expected micro, macro or weighted, got "
+            "\"samples\"");
+  EXPECT_EQ(MetricError(R"({"name": "recall_at_precision", "class_id": 1})"),
+            "metrics[0]: metric recall_at_precision needs the argument precision");
+  EXPECT_EQ(
+      MetricError(R"({"name": "precision_at_recall", "recall": 1.5})"),
+      "metric precision_at_recall: metrics[0].recall: expected a number from 0 to 1, got 1.5");
+  EXPECT_EQ(MetricError(R"("mean_io_u")"),
+            "metrics[0]: metric mean_io_u needs the argument num_classes");
+  EXPECT_EQ(MetricError(R"({"name": "one_hot_io_u", "num_classes": 3})"),
+            "metrics[0]: metric one_hot_io_u needs the argument target_class_ids");
+  EXPECT_EQ(MetricError(R"({"name": "binary_io_u", "target_class_ids": [0, 2]})"),
+            "metrics[0]: metric binary_io_u: target_class_ids contains 2, but there are 2 classes, "
+            "from 0");
+  EXPECT_NE(MetricError(R"({"name": "mean_io_u", "num_classes": 3, "sparse_y_true": false})")
+                .find("set sparse_y_pred to false"),
+            std::string::npos);
+  EXPECT_EQ(MetricError(R"("mean_iou")"),
+            "metrics[0]: metric mean_iou is not supported; did you mean \"mean_io_u\"?");
+}
+
+TEST(Metrics, SumsAreOfEachClass) {
+  const auto sums = [](const std::string& text) {
+    const Json json = *ParseJson(text, "");
+    const StatusOr<Metric> metric = ReadMetric(JsonField(json));
+    return metric.ok() ? SumsOf(*metric, 5) : 0;
+  };
+  EXPECT_EQ(sums(R"({"name": "f1_score", "average": "micro"})"), 4);
+  EXPECT_EQ(sums(R"({"name": "f1_score", "average": "macro"})"), 4 * 5);
+  EXPECT_EQ(sums(R"({"name": "mean_io_u", "num_classes": 7})"), 3 * 7);
+  EXPECT_EQ(sums(R"("binary_io_u")"), 3 * 2);
+  EXPECT_EQ(sums(R"({"name": "precision_at_recall", "recall": 0.5, "num_thresholds": 9})"), 4 * 9);
+  EXPECT_EQ(sums(R"("pearson_correlation")"), 1);
+}
+
+TEST(Metrics, ThresholdsOfACurveAreSortedAndDetermineItsSums) {
+  const Json json = *ParseJson(R"({"name": "auc", "thresholds": [0.7, 0.2, 0.5]})", "");
+  const StatusOr<Metric> metric = ReadMetric(JsonField(json));
+  ASSERT_TRUE(metric.ok()) << metric.status();
+  EXPECT_EQ(metric->thresholds, (std::vector<double>{0.2, 0.5, 0.7}));
+  EXPECT_EQ(SumsOf(*metric, 1), 2 * 5 + 2) << "with both ends";
+  EXPECT_EQ(PerThreshold(*metric), std::vector<Metric>{*metric});
+}
+
+TEST(Metrics, AMetricWithSeveralThresholdsHasAValueForEach) {
+  const Json json = *ParseJson(R"([{"name": "precision", "thresholds": [0.25, 0.5]},
+                     {"name": "recall", "thresholds": [0.7, 1], "as": "found"}])",
+                               "");
+  BuildOptions options = Options(Mode::kEval);
+  options.objectives[0].metrics.clear();
+  for (const size_t i : {0u, 1u})
+    options.objectives[0].metrics.push_back(*ReadMetric(JsonField(json)[i]));
+  std::vector<std::string> names;
+  for (const MetricFetch& metric : MetricsOf(Mlp(), options)) {
+    names.push_back(metric.name);
+    EXPECT_EQ(metric.metric.thresholds.size(), 1u);
+    EXPECT_EQ(metric.sums, 2);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"precision_at_0.25", "precision_at_0.5",
+                                             "found_at_0.7", "found_at_1"}));
+}
+
+TEST(Metrics, CrossEntropiesSumTheCountOfPlacesIfTheLossIgnoresAClass) {
+  BuildOptions options = Options(Mode::kEval);
+  options.objectives[0].loss.ignore_class = -1;
+  options.objectives[0].metrics = {LossKind::kSparseCategoricalCrossentropy, Metric::kPerplexity,
+                                   Metric::kAccuracy};
+  std::vector<int64_t> sums;
+  for (const MetricFetch& metric : MetricsOf(Mlp(), options)) sums.push_back(metric.sums);
+  EXPECT_EQ(sums, (std::vector<int64_t>{2, 2, 1}));
+  EXPECT_EQ(Error(Mlp(), options), "accepted");
+}
+
 TEST(Metrics, ErrorsNameTheMetricAndTheArgument) {
   EXPECT_EQ(MetricError(R"({"name": "auc", "num_threshold": 3})"),
             "metrics[0].num_threshold: argument num_threshold of metric auc is not supported; did "
@@ -280,9 +387,17 @@ TEST(Metrics, ErrorsNameTheMetricAndTheArgument) {
   EXPECT_EQ(MetricError(R"({"name": "top_k_categorical_accuracy", "k": 0})"),
             "metric top_k_categorical_accuracy: metrics[0].k: expected an integer from 1 to "
             "1073741824, got 0");
-  EXPECT_EQ(MetricError(R"({"name": "precision", "thresholds": [0.1, 0.2]})"),
-            "metric precision: metrics[0].thresholds: expected one threshold: with several, the "
-            "metric would have several values, got a list");
+  EXPECT_EQ(MetricError(R"({"name": "precision", "thresholds": []})"),
+            "metric precision: metrics[0].thresholds: expected a number, or a list of 1 to 1000 "
+            "numbers, got a list");
+  EXPECT_EQ(MetricError(R"({"name": "auc", "thresholds": [0.5, 1.5]})"),
+            "metric auc: metrics[0].thresholds[1]: expected a number from 0 to 1, got 1.5");
+  EXPECT_EQ(MetricError(R"({"name": "recall", "top_k": 0})"),
+            "metric recall: metrics[0].top_k: expected an integer from 1 to 1000, got 0");
+  Metric precision = Metric::kPrecision;
+  precision.top_k = 4;
+  EXPECT_EQ(Message(CheckMetric(precision, {3}, DType::kFloat32, {3})),
+            "metric precision: top_k is 4, but the output has only 3 classes");
   EXPECT_EQ(MetricError(R"({"name": "auc", "curve": "ROCK"})"),
             "metric auc: metrics[0].curve: expected ROC or PR, got \"ROCK\"");
   Metric recall = Metric::kRecall;

@@ -72,7 +72,7 @@ bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<
 
 constexpr std::string_view kExactIntegers = "integers above -2^53 and below 2^53";
 
-// Returns whether the number is an integer to which no other integer would have been rounded.
+// Returns whether the number is an integer that no other integer would have been rounded to.
 bool IsExact(double number) {
   return std::abs(number) < 0x1p53 && number == std::trunc(number);
 }
@@ -137,6 +137,7 @@ class CallReader : public CallVisitor {
       return Keep(InvalidArgument(Describe(layer_), ": a call lacks its argument ", name));
     }
     if (IsArray(field)) return Array(field["config"], value);
+    if (given_.version == Version::kKeras3 && field.value()->is_array()) return List(field, value);
     if (!field.value()->is_number()) {
       value.input = Tensor(field);
       return;
@@ -193,17 +194,28 @@ class CallReader : public CallVisitor {
   void Array(const JsonField& config, CallOperand& value) {
     const std::string dtype = config["dtype"].StringOr("float32").value_or("");
     value.integer = dtype.find("int") != std::string::npos;
-    JsonField first = config["value"];
+    Values(config["value"], value);
+  }
+
+  // Reads nested lists of numbers. They are integers if the first number is one.
+  void List(const JsonField& field, CallOperand& value) {
+    JsonField first = field;
+    while (first.present() && first.value()->is_array()) first = first[0];
+    value.integer = first.present() && first.value()->is_number_integer();
+    Values(field, value);
+  }
+
+  void Values(const JsonField& field, CallOperand& value) {
+    JsonField first = field;
     while (first.present() && first.value()->is_array()) {
       value.dims.push_back(static_cast<int64_t>(first.value()->size()));
       first = first[0];
     }
     std::vector<double> numbers;
-    if (!Numbers(config["value"], value.dims, numbers))
-      return Keep(
-          config["value"].Mismatch("a number, or nested lists of numbers of equal lengths"));
+    if (!Numbers(field, value.dims, numbers))
+      return Keep(field.Mismatch("a number, or nested lists of numbers of equal lengths"));
     if (value.integer && !std::ranges::all_of(numbers, IsExact))
-      return Keep(config["value"].Mismatch(kExactIntegers));
+      return Keep(field.Mismatch(kExactIntegers));
     if (value.dims.empty()) {
       value.number = numbers[0];
     } else {

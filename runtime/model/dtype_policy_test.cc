@@ -11,6 +11,7 @@
 #include "runtime/model/keras.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/embedding.h"
+#include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/normalization.h"
 #include "runtime/model/wrappers.h"
 
@@ -63,6 +64,42 @@ TEST(DTypePolicy, LayersComputeInItsTypeAndKeepTheirVariablesInFloat32) {
   EXPECT_GE(TypesOf(built.graph, "MatMul").size(), 5u) << "two layers and their gradients";
   for (const graph::Fetch& fetch : built.graph.fetches())
     EXPECT_EQ(built.graph.type(fetch.output).dtype, kF32) << fetch.name;
+}
+
+std::string TypeAfter(const std::string& layers, DType input, const Shape& shape) {
+  const StatusOr<Model> model = ReadYamlLayers(layers);
+  EXPECT_TRUE(model.ok()) << model.status();
+  const auto types = OutputTypes(*model, std::vector<TensorType>{{input, shape}});
+  if (!types.ok()) return std::string(Message(types.status()));
+  BuildOptions options{.mode = Mode::kPredict, .batch_size = 2, .features = {{input, shape}}};
+  EXPECT_TRUE(Build(*model, options).ok()) << layers;
+  return std::string(Name((*types)[0].dtype));
+}
+
+TEST(DTypePolicy, LayersThatNeedFloatsCastIntegersAndDoubles) {
+  for (const DType input : {DType::kFloat64, DType::kInt32, DType::kInt64, DType::kUInt8}) {
+    for (const char* layer : {"Dense: {units: 3}", "ReLU: {max_value: 2}", "Rescaling: {scale: 2}",
+                              "TimeDistributed: {layer: {Dense: {units: 2}}}",
+                              "Bidirectional: {layer: {LSTM: {units: 2}}}"})
+      EXPECT_EQ(TypeAfter(StrCat("[{", layer, "}]"), input, {4, 3}), "float32") << layer;
+    const bool integer = input != DType::kFloat64;
+    EXPECT_EQ(TypeAfter("[{Flatten: {}}]", input, {4, 3}), integer ? Name(input) : "float32");
+    const std::string layer = TypeAfter("[{LayerNormalization: {}}]", input, {4, 3});
+    EXPECT_EQ(layer, integer ? StrCat("layer layer_normalization (LayerNormalization) does not fit "
+                                      "after the data: expected float values, got ",
+                                      Name(input), "[4,3]")
+                             : "float32");
+  }
+}
+
+TEST(DTypePolicy, TheAverageOfIntegersIsAFloat) {
+  const TensorType ids{DType::kInt32, {2}}, pixels{DType::kUInt8, {2}};
+  const Layer average{.name = "average", .config = layers::Average{}};
+  const auto type = [&](const TensorType& in) {
+    return (*TypesAfterLayer(average, average.config, std::vector{in, in}))[0].dtype;
+  };
+  EXPECT_EQ(type(ids), kF32);
+  EXPECT_EQ(type(pixels), DType::kUInt8) << "there is no operation, because Keras overflows";
 }
 
 TEST(DTypePolicy, NormalizationsComputeInFloat32) {

@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/graph/ops.h"
 #include "runtime/model/apply_layer.h"
 
 namespace tfjob::model {
@@ -68,6 +69,10 @@ class ForwardPass {
   static std::vector<Output> Apply(const Layer& layer, const LayerConfig& config, LayerCall& part) {
     std::optional<graph::RecomputeScope> recompute;
     if (layer.recompute && part.training) recompute.emplace(part.b);
+    for (Output& input : part.inputs) {
+      const DType wanted = WithoutDouble(config, {part.b.dtype(input), {}}).dtype;
+      if (wanted != part.b.dtype(input)) input = Cast(part.b, input, wanted);
+    }
     return ApplyLayer(layer, config, part);
   }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <queue>
+#include <utility>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/model/any_length.h"
@@ -12,9 +14,11 @@
 #include "runtime/model/call_writer.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras_layer.h"
+#include "runtime/model/layers/normalization.h"
 #include "runtime/model/nested_model.h"
 #include "runtime/model/shape.h"
 #include "runtime/model/tensorflow_functions.h"
+#include "runtime/model/wrappers.h"
 
 namespace tfjob::model {
 namespace {
@@ -29,6 +33,69 @@ struct Node {
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
   return nested != nullptr && !nested->model->sequential ? kFirstCallAtEnds : 0;
+}
+
+// Returns whether the layer is or contains a BatchNormalization. RNN and Bidirectional contain only
+// recurrent layers and cells.
+bool HasBatchNormalization(const Layer& layer) {
+  if (layer.config.As<layers::BatchNormalization>() != nullptr) return true;
+  if (const auto* each = layer.config.As<layers::TimeDistributed>())
+    return each->layer != nullptr && HasBatchNormalization(*each->layer);
+  const auto* nested = layer.config.As<NestedModel>();
+  return nested != nullptr && std::ranges::any_of(nested->model->layers, HasBatchNormalization);
+}
+
+// Returns the nodes in `from`, and those that they depend on, each after all nodes that it depends
+// on. `inputs` lists for each node those that it depends on directly.
+std::vector<int> SearchDepthFirst(const std::vector<std::vector<int>>& inputs,
+                                  const std::vector<int>& from) {
+  std::vector<int> finished;
+  std::vector<size_t> visited(inputs.size());  // the number of visited inputs
+  std::vector<bool> seen(inputs.size());
+  for (int start : from) {
+    if (seen[static_cast<size_t>(start)]) continue;
+    seen[static_cast<size_t>(start)] = true;
+    std::vector<int> path = {start};
+    while (!path.empty()) {
+      const auto node = static_cast<size_t>(path.back());
+      if (visited[node] == inputs[node].size()) {
+        finished.push_back(path.back());
+        path.pop_back();
+        continue;
+      }
+      const int input = inputs[node][visited[node]++];
+      if (seen[static_cast<size_t>(input)]) continue;
+      seen[static_cast<size_t>(input)] = true;
+      path.push_back(input);
+    }
+  }
+  return finished;
+}
+
+// Returns the nodes that the outputs depend on, in the order in which Keras calls them: by their
+// distance from the outputs. The distance of a node is at least that of the nodes of the same layer
+// that were found before it.
+std::vector<int> OrderOfKeras(const std::vector<Node>& nodes,
+                              const std::vector<std::vector<int>>& inputs,
+                              const std::vector<int>& outputs) {
+  std::vector<int> depths(nodes.size(), -1);
+  std::map<int, int> depth_of_layer;
+  std::vector<int> found;
+  const auto deepen = [&](int node, int depth) {
+    int& deepest = depths[static_cast<size_t>(node)];
+    if (deepest < 0) found.push_back(node);
+    deepest = std::max(deepest, depth);
+  };
+  const std::vector<int> finished = SearchDepthFirst(inputs, outputs);
+  for (auto node = finished.rbegin(); node != finished.rend(); ++node) {
+    int& of_layer = depth_of_layer[nodes[static_cast<size_t>(*node)].layer];
+    deepen(*node, of_layer);
+    of_layer = depths[static_cast<size_t>(*node)];
+    for (int input : inputs[static_cast<size_t>(*node)]) deepen(input, of_layer + 1);
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(),
+                           [&](int node) { return depths[static_cast<size_t>(node)]; });
+  return found;
 }
 
 // Reads a file's functional model.
@@ -132,7 +199,9 @@ class FunctionalReader {
   }
 
   // Adds the calls to the model, in the file's order as far as possible. Each call comes after its
-  // inputs.
+  // inputs. The calls of a shared BatchNormalization, or of a shared layer that contains one, have
+  // Keras' order, because each of them updates the moving statistics that the one before has
+  // updated.
   Status Connect() {
     std::vector<std::vector<int>> users(nodes_.size());
     std::vector<size_t> missing(nodes_.size());
@@ -152,8 +221,13 @@ class FunctionalReader {
       }
       missing[n] = inputs[n].size() + static_cast<size_t>(std::ranges::count_if(
                                           masks[n], [](int from) { return from >= 0; }));
-      if (missing[n] == 0) ready.push(static_cast<int>(n));
     }
+    for (const auto& [before, after] : PairsOfSharedLayers(inputs, masks)) {
+      users[static_cast<size_t>(before)].push_back(after);
+      ++missing[static_cast<size_t>(after)];
+    }
+    for (size_t n = 0; n < nodes_.size(); ++n)
+      if (missing[n] == 0) ready.push(static_cast<int>(n));
     call_of_.assign(nodes_.size(), -1);
     while (!ready.empty()) {
       const auto n = static_cast<size_t>(ready.top());
@@ -165,6 +239,30 @@ class FunctionalReader {
       }
     }
     return ExpectNoCircle();
+  }
+
+  // Returns the pairs of successive calls of the same layer with a BatchNormalization, in Keras'
+  // order.
+  std::vector<std::pair<int, int>> PairsOfSharedLayers(
+      std::vector<std::vector<int>> inputs, const std::vector<std::vector<int>>& masks) const {
+    std::vector<std::pair<int, int>> pairs;
+    const StatusOr<std::vector<std::pair<int, int>>> outputs = EndNodes(config_["output_layers"]);
+    if (!outputs.ok()) return pairs;  // ReadEnds returns the error
+    for (size_t n = 0; n < inputs.size(); ++n)
+      std::ranges::copy_if(masks[n], std::back_inserter(inputs[n]), [](int m) { return m >= 0; });
+    std::vector<int> from;
+    for (const auto& [node, tensor] : *outputs) from.push_back(node);
+    std::vector<bool> shared(model_.layers.size());
+    for (size_t layer = 0; layer < shared.size(); ++layer)
+      shared[layer] = nodes_of_[layer].size() > 1 && HasBatchNormalization(model_.layers[layer]);
+    std::map<int, int> last;  // per layer
+    for (int node : OrderOfKeras(nodes_, inputs, from)) {
+      const int layer = nodes_[static_cast<size_t>(node)].layer;
+      if (!shared[static_cast<size_t>(layer)]) continue;
+      const auto [at, first] = last.try_emplace(layer, node);
+      if (!first) pairs.emplace_back(std::exchange(at->second, node), node);
+    }
+    return pairs;
   }
 
   // Adds the call that `node` represents. `inputs` and `masks` are the nodes that compute its
@@ -190,7 +288,8 @@ class FunctionalReader {
     return OkStatus();
   }
 
-  StatusOr<std::vector<ValueRef>> ReadEnd(const JsonField& field) const {
+  // Returns the node and the number of the output for each element of a list of ends.
+  StatusOr<std::vector<std::pair<int, int>>> EndNodes(const JsonField& field) const {
     if (!field.present() || !field.value()->is_array())
       return field.Mismatch("a list of [layer, number of the call, number of the output]");
     std::vector<JsonField> elements = {field};
@@ -199,12 +298,20 @@ class FunctionalReader {
     }
     if (elements.empty() || elements.size() > kMostEnds)
       return field.Mismatch("a list of 1 to 1000 elements");
-    std::vector<ValueRef> values;
+    std::vector<std::pair<int, int>> ends;
     for (const JsonField& element : elements) {
       ASSIGN_OR_RETURN(const History history, ReadHistory(element));
       ASSIGN_OR_RETURN(const int node, NodeOf(history, first_at_ends_, element));
-      values.push_back({call_of_[static_cast<size_t>(node)], static_cast<int>(history.tensor)});
+      ends.emplace_back(node, static_cast<int>(history.tensor));
     }
+    return ends;
+  }
+
+  StatusOr<std::vector<ValueRef>> ReadEnd(const JsonField& field) const {
+    ASSIGN_OR_RETURN(const auto ends, EndNodes(field));
+    std::vector<ValueRef> values;
+    for (const auto& [node, tensor] : ends)
+      values.push_back({call_of_[static_cast<size_t>(node)], tensor});
     return values;
   }
 

@@ -58,6 +58,44 @@ TEST(Functional, ReadsSharedLayersNestedModelsAndSeveralInputsAndOutputs) {
             "second/bias[2] first/kernel[3,1] first/bias[1] ");
 }
 
+// A shared layer with a BatchNormalization: the layer itself, a wrapper, or a nested model, whose
+// BatchNormalization may be in a wrapper.
+TEST(Functional, ASharedLayerIsCalledInTheOrderOfKeras) {
+  const auto input = [](const std::string& name) {
+    Json layer = Input(name, 3);
+    layer["config"]["batch_shape"] = {nullptr, 2, 3};
+    return layer;
+  };
+  const Json normalization = {{"class_name", "BatchNormalization"}, {"config", {{"name", "n"}}}};
+  const Json each = {{"class_name", "TimeDistributed"},
+                     {"config", {{"name", "t"}, {"layer", normalization}}}};
+  const auto nested = [&](const Json& inner) {
+    return Json{{"class_name", "Sequential"},
+                {"config", {{"name", "norm"}, {"layers", List(input("i"), inner)}}}};
+  };
+  for (Json norm : {normalization, each, nested(normalization), nested(each)}) {
+    SCOPED_TRACE(PrintJson(norm));
+    // The first call in the file is an output itself, so Keras makes it last.
+    const Json calls = LayerJson("", "norm", {}, {List(Tensor3("x")), List(Tensor3("before"))});
+    norm["name"] = norm["config"]["name"] = "norm";
+    norm["inbound_nodes"] = calls["inbound_nodes"];
+    const Json shared = Functional(
+        "shared",
+        {input("x"), norm, LayerJson("ReLU", "before", Json::object(), {List(Tensor3("x"))}),
+         LayerJson("ReLU", "after", Json::object(), {List(Tensor3("norm", 1))})},
+        {{"x", 0, 0}}, {{"norm", 0, 0}, {"after", 0, 0}});
+    const StatusOr<Model> model = Read(shared);
+    ASSERT_TRUE(model.ok()) << model.status();
+    std::string inputs;
+    for (const Call& call : model->calls) {
+      if (model->layers[static_cast<size_t>(call.layer)].name != "norm") continue;
+      inputs += LayerOf(*model, call.inputs[0]).name + " ";
+    }
+    EXPECT_EQ(inputs, "before x ");
+    EXPECT_EQ(OutputNames(*model), (std::vector<std::string>{"norm", "after"}));
+  }
+}
+
 TEST(Functional, AModelThatIsNotTrainableTrainsNoLayer) {
   Json towers = Towers();
   towers["config"]["trainable"] = false;

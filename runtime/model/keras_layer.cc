@@ -1,6 +1,8 @@
 #include "runtime/model/keras_layer.h"
 
+#include <algorithm>
 #include <cctype>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/did_you_mean.h"
@@ -8,12 +10,15 @@
 #include "runtime/model/argument_reader.h"
 #include "runtime/model/argument_writer.h"
 #include "runtime/model/keras.h"
+#include "runtime/model/layer/constraint.h"
+#include "runtime/model/layer/regularizer.h"
 #include "runtime/model/layer_table.h"
 #include "runtime/model/layers/categories.h"
 #include "runtime/model/layers/embedding.h"
 #include "runtime/model/layers/multi_head_attention.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/operations/custom_layer.h"
 #include "runtime/model/operations/operation.h"
 #include "runtime/model/shape.h"
 #include "runtime/model/wrapped_layers.h"
@@ -51,7 +56,7 @@ Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   return OkStatus();
 }
 
-// Reads the input shape for which Keras 3 built the layer. Returns nullopt if the form is unknown.
+// Reads the input shape that Keras 3 built the layer for. Returns nullopt if the form is unknown.
 std::optional<Shape> ReadBuildShape(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
   std::vector<int64_t> dims;
@@ -111,6 +116,90 @@ Status UnsupportedClass(const JsonField& field, const std::string& class_name) {
                          DidYouMean(class_name, LayerClasses()));
 }
 
+StatusOr<Shape> ReadVariableShape(const JsonField& field) {
+  constexpr size_t kMostAxes = 8;
+  constexpr int64_t kMostElements = int64_t{1} << 40;
+  ASSIGN_OR_RETURN(const std::vector<JsonField> lengths, field.Elements());
+  std::vector<int64_t> dims;
+  int64_t elements = 1;
+  for (const JsonField& length : lengths) {
+    ASSIGN_OR_RETURN(const int64_t dim, length.Int());
+    if (dim < 1) return length.Mismatch("a length of at least 1");
+    if (dim > kMostElements / elements || dims.size() == kMostAxes)
+      return field.Mismatch("a shape of at most 8 axes and 2^40 elements");
+    elements *= dim;
+    dims.push_back(dim);
+  }
+  return Shape(std::move(dims));
+}
+
+StatusOr<VariableSpec> ReadLayerVariable(const JsonField& field) {
+  VariableSpec variable;
+  ASSIGN_OR_RETURN(variable.name, field["name"].String());
+  ASSIGN_OR_RETURN(variable.shape, ReadVariableShape(field["shape"]));
+  ASSIGN_OR_RETURN(variable.trainable, field["trainable"].BoolOr(true));
+  ASSIGN_OR_RETURN(variable.initializer, ReadInitializer(field["initializer"]));
+  if (const JsonField regularizer = field["regularizer"]; regularizer.present()) {
+    ASSIGN_OR_RETURN(variable.rules.regularizer, ReadRegularizer(regularizer));
+  }
+  if (const JsonField constraint = field["constraint"]; constraint.present()) {
+    ASSIGN_OR_RETURN(variable.rules.constraint, ReadConstraint(constraint));
+  }
+  return variable;
+}
+
+// Adds the calls of the body to the layer, whose variables have already been read.
+Status AddSteps(const Model& body, layers::CustomLayer& layer) {
+  const size_t given = body.inputs.size();
+  if (body.sequential || body.outputs.size() != 1 || given <= layer.variables.size()) {
+    return InvalidArgument("expected a functional model whose inputs are those of the layer, ",
+                           "followed by its variables, and one output");
+  }
+  layer.inputs = given - layer.variables.size();
+  std::vector<size_t> values;  // the value that each call computes
+  for (const Call& call : body.calls) {
+    if (call.inputs.empty()) {
+      const auto number = static_cast<int>(values.size());
+      const auto found = std::ranges::find(body.inputs, number);
+      if (found == body.inputs.end())
+        return InvalidArgument("an output depends on an input that is not among `input_layers`");
+      values.push_back(static_cast<size_t>(found - body.inputs.begin()));
+      continue;
+    }
+    const Layer& part = body.layers[static_cast<size_t>(call.layer)];
+    const auto* operation = ConfigOf(body, call).As<layers::Operation>();
+    if (operation == nullptr) {
+      return InvalidArgument("expected only operations, got ", Describe(part), "; a layer that ",
+                             "consists of other layers is a model");
+    }
+    layers::CustomLayer::Step step{.name = part.name, .operation = *operation};
+    for (const ValueRef& input : call.inputs) {
+      step.inputs.push_back({.value = values[static_cast<size_t>(input.call)],
+                             .output = static_cast<size_t>(input.output)});
+    }
+    values.push_back(given + layer.steps.size());
+    layer.steps.push_back(std::move(step));
+  }
+  const ValueRef& output = body.outputs[0];
+  layer.output = {.value = values[static_cast<size_t>(output.call)],
+                  .output = static_cast<size_t>(output.output)};
+  return OkStatus();
+}
+
+StatusOr<layers::CustomLayer> ReadCustomLayer(const JsonField& arguments) {
+  layers::CustomLayer layer;
+  ASSIGN_OR_RETURN(const auto variables, arguments["variables"].Elements());
+  for (const JsonField& variable : variables) {
+    ASSIGN_OR_RETURN(layer.variables.emplace_back(), ReadLayerVariable(variable));
+  }
+  RETURN_IF_ERROR(Annotate(CheckVariables(layer), arguments.path()));
+  const JsonField body = arguments["body"];
+  ASSIGN_OR_RETURN(const Model steps, ReadModel(body));
+  RETURN_IF_ERROR(Annotate(AddSteps(steps, layer), body.path()));
+  layer.body = std::make_shared<const Json>(*body.value());
+  return layer;
+}
+
 StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
   if (IsModelClass(form.class_name)) {
     ASSIGN_OR_RETURN(Model nested, ReadModel(field));
@@ -124,11 +213,14 @@ StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
                            " is not supported",
                            DidYouMean(form.class_name, layers::OperationClasses()));
   }
+  const std::string registered = field["registered_name"].StringOr("").value_or("");
+  if (registered == layers::CustomLayer::kRegistered) {
+    ASSIGN_OR_RETURN(layers::CustomLayer layer, ReadCustomLayer(form.arguments));
+    return Layer{.config = std::move(layer)};
+  }
   const std::optional<LayerConfig> config = MakeLayer(form.class_name);
-  const JsonField registered = field["registered_name"];
-  const bool custom =
-      registered.present() && registered.StringOr("").value_or("").find('>') != std::string::npos;
-  if (!config || custom) return UnsupportedClass(field, form.class_name);
+  if (!config || registered.find('>') != std::string::npos)
+    return UnsupportedClass(field, form.class_name);
   return Layer{.config = *config};
 }
 
@@ -136,6 +228,9 @@ StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
 Status ReadArguments(const ClassForm& form, Layer& layer) {
   Arguments arguments(Describe(layer), form.arguments);
   arguments.Ignore("name");
+  if (layer.config.As<layers::CustomLayer>() != nullptr) {
+    for (const char* name : {"variables", "body"}) arguments.Ignore(name);
+  }
   // Functions of keras.ops do not have the arguments that all layers have in common.
   if (layer.config.As<layers::Operation>() == nullptr)
     RETURN_IF_ERROR(ReadCommon(arguments, layer));
@@ -223,6 +318,28 @@ bool TakesTrainable(const LayerConfig& layer) {
 
 }  // namespace
 
+namespace {
+
+Json WriteLayerVariable(const VariableSpec& variable) {
+  Json json = {{"name", variable.name}, {"shape", variable.shape.dims()}};
+  json["initializer"] = WriteInitializer(variable.initializer);
+  if (variable.rules.regularizer.present())
+    json["regularizer"] = WriteRegularizer(variable.rules.regularizer);
+  if (variable.rules.constraint.present())
+    json["constraint"] = WriteConstraint(variable.rules.constraint);
+  json["trainable"] = variable.trainable;
+  return json;
+}
+
+Json WriteArguments(const layers::CustomLayer& layer) {
+  Json variables = Json::array();
+  for (const VariableSpec& variable : layer.variables)
+    variables.push_back(WriteLayerVariable(variable));
+  return {{"variables", std::move(variables)}, {"body", *layer.body}};
+}
+
+}  // namespace
+
 Json WriteLayer(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) {
     Json json = WriteModel(*nested->model);
@@ -236,6 +353,8 @@ Json WriteLayer(const Layer& layer) {
   Json config = Json::object();
   ArgumentWriter writer(config);
   layer.config.Visited(writer);
+  const auto* custom = layer.config.As<layers::CustomLayer>();
+  if (custom != nullptr) config = WriteArguments(*custom);
   config["name"] = layer.name;
   if (const auto* operation = layer.config.As<layers::Operation>()) {
     return {{"module", StrCat("keras.src.ops.", operation->module())},
@@ -254,6 +373,10 @@ Json WriteLayer(const Layer& layer) {
                {"class_name", std::string(layer.config.class_name())},
                {"config", std::move(config)},
                {"registered_name", nullptr}};
+  if (custom != nullptr) {
+    json["module"] = nullptr;
+    json["registered_name"] = layers::CustomLayer::kRegistered;
+  }
   if (layer.stated_input) json["build_config"] = {{"input_shape", BatchShape(*layer.stated_input)}};
   return json;
 }

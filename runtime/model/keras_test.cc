@@ -309,6 +309,33 @@ std::string ShapeError(const std::string& yaml, const Shape& features) {
   return std::string(Message(OutputTypes(*model, Features(features)).status()));
 }
 
+TEST(Shapes, OutputPaddingLengthensTransposedConvolutions) {
+  const auto layer = [](const std::string& arguments) {
+    return StrCat("[{Conv1DTranspose: {filters: 1, ", arguments, "}}]");
+  };
+  const auto length = [&](const std::string& arguments) {
+    return (*OutputTypes(*FromYaml(layer(arguments)), Features({4, 2})))[0].shape.dim(0);
+  };
+  EXPECT_EQ(length("kernel_size: 3, strides: 3"), 12);
+  EXPECT_EQ(length("kernel_size: 3, strides: 3, output_padding: 1"), 13);
+  EXPECT_EQ(length("kernel_size: 3, strides: 3, padding: same"), 12);
+  EXPECT_EQ(length("kernel_size: 3, strides: 3, padding: same, output_padding: [0]"), 10);
+  EXPECT_EQ(length("kernel_size: 2, strides: 3, padding: same, output_padding: 2"), 11);
+  constexpr char kAt[] = "layer conv1d_transpose (Conv1DTranspose) does not fit after the data: ";
+  EXPECT_EQ(ShapeError(layer("kernel_size: 3, strides: 2, output_padding: 2"), {4, 2}),
+            StrCat(kAt,
+                   "output_padding: expected numbers from 0 to the stride minus 1, got 2 with "
+                   "the stride 2"));
+  EXPECT_EQ(ShapeError(layer("kernel_size: 3, strides: 2, output_padding: [1, 1]"), {4, 2}),
+            StrCat(kAt, "output_padding: expected one number, or 1, one per axis, got 2"));
+  EXPECT_EQ(
+      ShapeError(layer("kernel_size: 2, strides: 2, padding: same, output_padding: 0"), {4, 2}),
+      StrCat(kAt,
+             "output_padding: expected an output whose convolution has the shape [4,2] of the "
+             "input, but the convolution of [6,1] has the shape [3,2]; with an even "
+             "kernel_size and padding: same, use 1 or more"));
+}
+
 TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
   EXPECT_EQ(ShapeError("[{Flatten: }, {Reshape: {target_shape: [10, 10]}}]", {28, 28}),
             "layer reshape (Reshape) does not fit after layer flatten (Flatten): target_shape "

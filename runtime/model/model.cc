@@ -136,7 +136,10 @@ Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
 StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& call, bool first,
                                              std::span<const TensorType> in) {
   const Layer& layer = LayerOf(model, call);
-  StatusOr<std::vector<TensorType>> types = TypesAfterLayer(layer, ConfigOf(model, call), in);
+  const LayerConfig& config = ConfigOf(model, call);
+  std::vector<TensorType> cast;
+  for (const TensorType& type : in) cast.push_back(WithoutDouble(config, type));
+  StatusOr<std::vector<TensorType>> types = TypesAfterLayer(layer, config, cast);
   if (types.ok() && first && layer.stated_input && !FitsStated(*layer.stated_input, in[0].shape)) {
     types = InvalidArgument("expected examples of shape ", StatedText(*layer.stated_input),
                             ", as its input shape says, got ", in[0].shape.ToString());

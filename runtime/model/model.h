@@ -80,7 +80,7 @@ const LayerConfig& ConfigOf(const Model& model, const Call& call);
 // Returns the types of a single float32 input of this shape.
 std::vector<TensorType> Features(Shape shape);
 
-// The name of the input of a model with a single input.
+// The input's name, for a model with a single input.
 inline constexpr char kFeatures[] = "features";
 // Returns the names of the model's inputs: kFeatures if there is only one input, and otherwise the
 // names of the layers that read them.

@@ -67,12 +67,15 @@ std::vector<NamedMetric> NamedMetricsOf(const Model& model, const BuildOptions& 
   for (const bool weighted : {false, true}) {
     for (size_t i = 0; i < options.objectives.size(); ++i) {
       const Objective& o = options.objectives[i];
-      for (const Metric& metric : weighted ? o.weighted_metrics : o.metrics) {
-        const std::string name =
-            TakeName(names, PrefixOf(model, i), GivenOrOwnName(metric), weighted);
-        const int64_t sums = SumsOf(metric, o.labels.shape.num_elements(), o.masked,
-                                    weighted && o.sample_weights.has_value());
-        named.push_back({i, weighted, {name, name + "_sum", metric, sums}});
+      for (const Metric& whole : weighted ? o.weighted_metrics : o.metrics) {
+        for (const Metric& metric : PerThreshold(whole)) {
+          const std::string name =
+              TakeName(names, PrefixOf(model, i), GivenOrOwnName(metric), weighted);
+          const bool masked = o.masked || InheritsIgnoreClass(metric, o.loss);
+          const int64_t sums = SumsOf(metric, o.labels.shape.num_elements(), masked,
+                                      weighted && o.sample_weights.has_value());
+          named.push_back({i, weighted, {name, name + "_sum", metric, sums}});
+        }
       }
     }
   }

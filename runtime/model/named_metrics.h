@@ -1,4 +1,4 @@
-// Determines the names of the metrics of a model's outputs. Private to this package.
+// Names the metrics of a model's outputs. Private to this package.
 #pragma once
 
 #include <vector>

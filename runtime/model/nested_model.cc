@@ -5,6 +5,7 @@
 #include "runtime/base/check.h"
 #include "runtime/model/layers/adaptive_pooling.h"
 #include "runtime/model/layers/convolution.h"
+#include "runtime/model/operations/custom_layer.h"
 #include "runtime/model/operations/operation.h"
 #include "runtime/model/wrappers.h"
 
@@ -36,6 +37,11 @@ int64_t PartsOf(const LayerConfig& layer) {
   if (const auto* conv = layer.As<layers::Conv3D>()) return conv->window.size[0];
   if (const auto* conv = layer.As<layers::Conv3DTranspose>()) return conv->window.size[0];
   if (const auto* operation = layer.As<layers::Operation>()) return operation->sections;
+  if (const auto* custom = layer.As<layers::CustomLayer>()) {
+    int64_t parts = 1;
+    for (const auto& step : custom->steps) parts += step.operation.sections;
+    return parts;
+  }
   const int64_t windows =
       WindowsOf<layers::AdaptiveMaxPooling1D, layers::AdaptiveMaxPooling2D,
                 layers::AdaptiveMaxPooling3D, layers::AdaptiveAveragePooling1D,

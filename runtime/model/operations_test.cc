@@ -50,6 +50,55 @@ TEST(Operations, ReadsAndWritesFunctionsOfKerasOps) {
   EXPECT_EQ(ResultOf(Function("core", "Cast", {{"dtype", "int32"}}, List(a))), "int32[4]");
 }
 
+TEST(Operations, SelectElementsAtConstantIndices) {
+  const Json a = Tensor3("a"), b = Tensor3("b"), none = Json::object();
+  const Json all = {{"class_name", "__slice__"},
+                    {"config", {{"start", nullptr}, {"stop", nullptr}, {"step", nullptr}}}};
+  Json back = all;
+  back["config"]["step"] = -3;
+  EXPECT_EQ(ResultOf(Function("numpy", "GetItem", none, List(a, List(all, back)))), "float32[2]");
+  back["config"]["step"] = 0;
+  EXPECT_NE(ResultOf(Function("numpy", "GetItem", none, List(a, List(all, back))))
+                .find("a step other than 0"),
+            std::string::npos);
+  const auto take = [&](Json indices, Json axis) {
+    return ResultOf(
+        Function("numpy", "Take", {{"axis", std::move(axis)}}, List(a, std::move(indices))));
+  };
+  EXPECT_EQ(take(List(3, -4, 0), 1), "float32[3]");
+  EXPECT_EQ(take(List(List(1, 2), List(0, 0)), -1), "float32[2,2]");
+  EXPECT_EQ(take(2, 1), "float32[]");
+  EXPECT_NE(take(List(0, 4), 1).find("index 4 does not fit an axis of 4 elements"),
+            std::string::npos);
+  EXPECT_NE(take(-5, 1).find("index -5 does not fit"), std::string::npos);
+  EXPECT_NE(take(0, 0).find("other than the batch"), std::string::npos);
+  EXPECT_NE(take(b, 1).find("indices that are constant integers"), std::string::npos);
+  EXPECT_NE(take(List(0.5), 1).find("indices that are constant integers"), std::string::npos);
+  const auto slice = [&](Json starts, Json shape) {
+    return ResultOf(
+        Function("core", "Slice", {{"shape", std::move(shape)}}, List(a, std::move(starts))));
+  };
+  EXPECT_EQ(slice(List(0, 1), List(-1, 2)), "float32[2]");
+  EXPECT_EQ(slice(List(0, 3), List(-1, -1)), "float32[1]");
+  EXPECT_NE(slice(List(0, 3), List(-1, 2)).find("within the axis"), std::string::npos);
+  EXPECT_NE(slice(List(0), List(-1)).find("for each of the 2 axes"), std::string::npos);
+  EXPECT_NE(slice(List(1, 0), List(-1, 2)).find("all of the batch"), std::string::npos);
+}
+
+TEST(Operations, SplitAtIndices) {
+  const Json a = Tensor3("a");
+  const auto split = [&](Json at) {
+    return ResultOf(
+        Function("numpy", "Split", {{"indices_or_sections", std::move(at)}, {"axis", 1}}, List(a)));
+  };
+  EXPECT_EQ(split(2), "float32[2]");
+  EXPECT_EQ(split(List(1, 3)), "float32[1]");
+  EXPECT_EQ(split(List(3)), "float32[3]");
+  EXPECT_NE(split(List(3, 2)).find("in ascending order"), std::string::npos);
+  EXPECT_NE(split(List(5)).find("indices of an axis of 4 elements"), std::string::npos);
+  EXPECT_NE(split(Json::array()).find("or a list of such integers"), std::string::npos);
+}
+
 TEST(Operations, ConstantArraysAreOperands) {
   const auto array = [](Json value) {
     return Json{{"class_name", "__numpy__"}, {"config", {{"value", value}, {"dtype", "float32"}}}};

@@ -14,8 +14,8 @@ bool IsTensorflowFunction(const JsonField& layer);
 // IsTensorflowFunction must return true for the layer. Returns InvalidArgument, with the path in
 // the file, if the function or an argument is not supported.
 StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer);
-// Rewrites an error about the translation of this layer, so that the message contains the name of
-// the TensorFlow function and the paths in the file. Returns OK unchanged.
+// Rewrites a translation error for this layer to name the TensorFlow function and the paths in the
+// file. Returns OK unchanged.
 Status InTermsOfTensorflow(const JsonField& layer, const Status& error);
 
 }  // namespace tfjob::model

@@ -82,6 +82,11 @@ StatusOr<std::vector<TensorType>> TimeDistributed::OutputTypes(
     types = Unimplemented(
         "activity_regularizer is not supported in TimeDistributed; give it to the "
         "TimeDistributed layer itself");
+  const auto* const normalization = layer->config.As<BatchNormalization>();
+  if (types.ok() && normalization != nullptr && normalization->synchronized) {
+    types =
+        Unimplemented("synchronized: true is not supported in TimeDistributed; set it to false");
+  }
   if (!types.ok()) return Annotate(types.status(), Describe(*layer));
   (*types)[0].shape = Batched(x.shape.dim(0), (*types)[0].shape);
   return types;

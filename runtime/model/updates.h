@@ -16,8 +16,8 @@ namespace tfjob::model {
 struct VariableGradient {
   const VariableSpec* variable = nullptr;
   graph::Output value, indices = {};
-  // The name to which exclude_from_weight_decay applies: the variable's name in the model. If
-  // empty, this is the name of `variable`.
+  // The name that exclude_from_weight_decay applies to: the variable's name in the model. If empty,
+  // this is the name of `variable`.
   std::string name = {};
 };
 

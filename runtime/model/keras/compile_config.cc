@@ -4,6 +4,8 @@
 
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/compile_names.h"
+#include "runtime/model/keras/keras2_settings.h"
+#include "runtime/model/metrics/metric.h"
 
 namespace tfjob::keras {
 namespace {
@@ -28,9 +30,12 @@ StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   return CompiledObject{TrainingName(name), name, field["no arguments"]};
 }
 
-// Returns whether the argument can be ignored because this program always behaves in this way.
-bool IsImplied(const std::string& name, const Json& value) {
+// Returns whether the argument can be ignored because this program always behaves in this way. The
+// intersections over unions (io_u) count in integers.
+bool IsImplied(const CompiledObject& object, const std::string& name, const Json& value) {
   if (value.is_null() || name == "name" || name == "fn") return true;
+  if (name == "dtype" && object.name.ends_with("io_u"))
+    return value == "int64" || value == "int32" || value == "int";
   if (name == "dtype") {
     const StatusOr<std::string> policy = JsonField(value)["config"]["name"].String();
     return value == "float32" || (policy.ok() && *policy == "float32");
@@ -53,13 +58,14 @@ Status AddArguments(const CompiledObject& object, Json& keys) {
   for (const auto& [name, value] : arguments) {
     if (name == "reduction" && !value.present())
       return value.Mismatch("sum_over_batch_size or sum");
-    if (value.present() && !IsImplied(name, *value.value())) keys[name] = *value.value();
+    if (value.present() && !IsImplied(object, name, *value.value())) keys[name] = *value.value();
   }
   return OkStatus();
 }
 
 StatusOr<Json> LossKeys(const JsonField& field) {
   ASSIGN_OR_RETURN(const CompiledObject loss, ReadObject(field));
+  RETURN_IF_ERROR(Annotate(model::ParseLoss(loss.name).status(), field.path()));
   Json keys = {{"name", loss.name}};
   RETURN_IF_ERROR(AddArguments(loss, keys));
   return keys;
@@ -79,6 +85,7 @@ StatusOr<Json> MetricKeys(const JsonField& field, const Json& loss) {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
                            "is not supported; name metrics in the training file");
   }
+  RETURN_IF_ERROR(Annotate(model::ParseMetric(metric.name).status(), field.path()));
   // Reject the function cosine_similarity. The file contains its name without the module, so it may
   // be either keras.losses.cosine_similarity, which is negative, or
   // keras.metrics.cosine_similarity, which is positive.
@@ -170,10 +177,36 @@ StatusOr<Json> ScheduleKeys(const JsonField& schedule, Json& optimizer) {
   return keys;
 }
 
+// Returns the optimizer inside a LossScaleOptimizer, and any other optimizer unchanged. The loss of
+// a model that computes in float16 is always scaled (runtime/state/loss_scale.h). For other models,
+// a scale makes no difference.
+StatusOr<JsonField> WithoutLossScale(const JsonField& optimizer) {
+  if (!optimizer.IsObject()) return optimizer;
+  const StatusOr<std::string> class_name = optimizer["class_name"].String();
+  if (!class_name.ok() || !class_name->starts_with("LossScaleOptimizer")) return optimizer;
+  const JsonField config = optimizer["config"];
+  ASSIGN_OR_RETURN(const bool dynamic, config["dynamic"].BoolOr(true));
+  if (!dynamic) return config["dynamic"].Mismatch("true");
+  ASSIGN_OR_RETURN(const double scale, config["initial_scale"].DoubleOr(kInitialLossScale));
+  if (scale != kInitialLossScale)
+    return config["initial_scale"].Mismatch(StrCat(kInitialLossScale, ", the default"));
+  ASSIGN_OR_RETURN(const int64_t steps,
+                   config["dynamic_growth_steps"].IntOr(kLossScaleGrowthSteps));
+  if (steps != kLossScaleGrowthSteps)
+    return config["dynamic_growth_steps"].Mismatch(StrCat(kLossScaleGrowthSteps, ", the default"));
+  return config["inner_optimizer"];
+}
+
 }  // namespace
 
 StatusOr<Json> OptimizerKeys(const Json& compile_config) {
-  const JsonField field = JsonField(compile_config, "compile_config")["optimizer"];
+  ASSIGN_OR_RETURN(const JsonField field,
+                   WithoutLossScale(JsonField(compile_config, "compile_config")["optimizer"]));
+  if (IsKeras2(JsonField(compile_config)["keras_version"].String()) && field.present()) {
+    Json converted = Json::object();
+    ASSIGN_OR_RETURN(converted["optimizer"], OptimizerOfKeras2(field));
+    return OptimizerKeys(converted);
+  }
   if (field.present() && field.value()->is_string()) {
     ASSIGN_OR_RETURN(const std::string name, field.String());
     ASSIGN_OR_RETURN(const optimizer::Kind named, optimizer::ParseKind(name));
@@ -203,6 +236,14 @@ StatusOr<Json> OptimizerKeys(const Json& compile_config) {
 
 StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs) {
   const JsonField compiled(compile_config, "compile_config");
+  if (IsKeras2(compiled["keras_version"].String())) {
+    Json converted = compile_config;
+    converted.erase("keras_version");
+    for (const char* key : {"metrics", "weighted_metrics"}) {
+      ASSIGN_OR_RETURN(converted[key], MetricsOfKeras2(compiled[key]));
+    }
+    return ObjectiveKeys(converted, outputs);
+  }
   if (outputs.size() == 1) return KeysOfOutput(compiled, outputs, 0);
   Json keys = Json::object();
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -16,13 +16,19 @@
 namespace tfjob::keras {
 
 // Returns the compile() settings of the model in a .keras or .h5 file, in the form of
-// compile_config. Returns nullopt if the model was not compiled, or if the file was written by
-// tf.keras 2.
+// compile_config, with the additional member `keras_version`: the functions below also understand
+// the settings of tf.keras 2. Returns nullopt if the model was not compiled.
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
-// Returns the `optimizer` section of a training file. Returns InvalidArgument, with the path of the
-// setting, if a setting is not supported. Does not check values; they are checked when the training
-// file is read.
+// The defaults of Keras' LossScaleOptimizer.
+inline constexpr double kInitialLossScale = 32768;
+inline constexpr int64_t kLossScaleGrowthSteps = 2000;
+
+// Returns the `optimizer` section of a training file. For a LossScaleOptimizer, which must have the
+// defaults, returns the section of the optimizer inside it. Returns InvalidArgument, with the path
+// of the setting, if a setting is not supported, or if an optimizer of tf.keras 2 computes
+// something that ours cannot. Does not check values; they are checked when the training file is
+// read.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
 // Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics` or, if the model has
@@ -39,8 +45,9 @@ StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::st
 //     cannot store any other name;
 //   - optimizer options that Keras does not save (exclude_from_weight_decay) or does not have
 //     (lazy).
+// If `scales_loss` is set, the optimizer is inside a LossScaleOptimizer.
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
-                                      const optimizer::Optimizer& optimizer);
+                                      const optimizer::Optimizer& optimizer, bool scales_loss);
 
 // Converts compile_config to training_config, the form of the same settings in .h5 files.
 Json OlderCompileConfig(const Json& compile_config);

@@ -1,5 +1,6 @@
 #include "runtime/model/keras/compile_config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -61,6 +62,23 @@ TEST(CompileConfig, AMetricKeepsFromLogitsIfItDiffersFromTheLoss) {
                             R"("metrics":[{"from_logits":false,"name":"binary_crossentropy"}]})");
   EXPECT_EQ(metric("false"), R"({"loss":{"from_logits":false,"name":"binary_crossentropy"},)"
                              R"("metrics":["binary_crossentropy"]})");
+}
+
+// Keras writes both the thresholds of AUC and their number, which includes the ends.
+TEST(CompileConfig, ThresholdsAndIgnoredClassesAreArguments) {
+  EXPECT_EQ(Objective(R"({"loss": {"class_name": "SparseCategoricalCrossentropy", "config":
+              {"from_logits": true, "ignore_class": 255, "reduction": "sum_over_batch_size"}},
+              "metrics": [
+              {"class_name": "AUC", "config": {"name": "auc", "num_thresholds": 4, "thresholds": [0.2, 0.7],
+               "label_weights": null}},
+              {"class_name": "Precision", "config": {"name": "precision", "thresholds": [0.3, 0.5],
+               "top_k": null, "class_id": null}},
+              {"class_name": "Recall", "config": {"name": "recall", "thresholds": null, "top_k": 2}}]})",
+                      kOne),
+            R"({"loss":{"from_logits":true,"ignore_class":255,)"
+            R"("name":"sparse_categorical_crossentropy","reduction":"sum_over_batch_size"},)"
+            R"("metrics":[{"name":"auc","thresholds":[0.2,0.7]},)"
+            R"({"name":"precision","thresholds":[0.3,0.5]},{"name":"recall","top_k":2}]})");
 }
 
 // Keras reports a metric under the string that was passed to compile(), or under the name of the
@@ -146,7 +164,7 @@ TEST(CompileConfig, WhatIsWrittenIsReadAgain) {
       {"name": "auc", "as": "pr", "curve": "PR"}], "optimizer": {"name": "adam", "beta_1": 0.5, "lazy": true,
       "learning_rate": 0.25, "learning_rate_schedule": {"name": "cosine_decay",
       "decay_steps": 7}}})");
-  const auto config = MakeCompileConfig(std::span(&keys, 1), adam);
+  const auto config = MakeCompileConfig(std::span(&keys, 1), adam, /*scales_loss=*/false);
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ((*config)["metrics"][1]["class_name"], "AUC");
   EXPECT_EQ(Objective(PrintJson(*config), kOne),
@@ -159,16 +177,85 @@ TEST(CompileConfig, WhatIsWrittenIsReadAgain) {
             R"({"decay_steps":7,"name":"cosine_decay"},"name":"adam"})");
 }
 
+TEST(CompileConfig, TheOptimizerMayBeInsideALossScaleOptimizer) {
+  const Json keys = Parsed(R"({"loss": {"name": "huber"}, "loss_weight": 1.0,
+      "optimizer": {"name": "adam", "beta_1": 0.5}})");
+  optimizer::Optimizer adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  adam.learning_rate = 0.25;
+  Json written = (*MakeCompileConfig(std::span(&keys, 1), adam, /*scales_loss=*/true))["optimizer"];
+  EXPECT_EQ(written["class_name"], "LossScaleOptimizer");
+  EXPECT_EQ(OptimizerOf(PrintJson(written)),
+            R"({"beta_1":0.5,"learning_rate":0.25,"name":"adam"})");
+  written["config"]["dynamic_growth_steps"] = 7;
+  EXPECT_THAT(OptimizerOf(PrintJson(written)),
+              testing::HasSubstr("dynamic_growth_steps: expected 2000, the default"));
+}
+
+// The arguments that equal Keras' defaults are left out, except where another metric has them.
+TEST(CompileConfig, MetricsOfClassesAreReadAndWritten) {
+  const std::string given =
+      R"([{"average":"macro","name":"f1_score","threshold":0.5},)"
+      R"({"average":"micro","beta":2,"name":"fbeta_score"},)"
+      R"({"name":"io_u","num_classes":3,"sparse_y_pred":false,"target_class_ids":[0,1]},)"
+      R"("binary_io_u",{"name":"mean_io_u","num_classes":3},)"
+      R"({"ignore_class":2,"name":"one_hot_mean_io_u","num_classes":3},)"
+      R"({"name":"precision_at_recall","recall":0.5},"pearson_correlation"])";
+  const Json keys = Parsed(R"({"loss": {"name": "mean_squared_error"}, "loss_weight": 1.0,
+      "optimizer": {"name": "sgd"}, "metrics": )" +
+                           given + "}");
+  const auto config = MakeCompileConfig(std::span(&keys, 1), {}, /*scales_loss=*/false);
+  ASSERT_TRUE(config.has_value());
+  std::vector<std::string> classes;
+  for (const Json& metric : (*config)["metrics"]) classes.push_back(metric["class_name"]);
+  EXPECT_EQ(classes,
+            (std::vector<std::string>{"F1Score", "FBetaScore", "IoU", "BinaryIoU", "MeanIoU",
+                                      "OneHotMeanIoU", "PrecisionAtRecall", "PearsonCorrelation"}));
+  EXPECT_TRUE((*config)["metrics"][1]["config"]["beta"].is_number_float()) << "as Keras requires";
+  Json again = Parsed(Objective(PrintJson(*config), kOne))["metrics"];
+  EXPECT_EQ(again[1]["beta"], 2);
+  again[1]["beta"] = 2;  // it is 2.0 now
+  EXPECT_EQ(PrintJson(again), given);
+}
+
+TEST(CompileConfig, ImpliedArgumentsOfIntersectionsOverUnionsAreLeftOut) {
+  const auto metric = [](const std::string& config) {
+    return Objective(
+        R"({"loss": "mse", "metrics": [{"class_name": "OneHotIoU", "config": )" + config + "}]}",
+        kOne);
+  };
+  EXPECT_EQ(metric(R"({"num_classes": 3, "target_class_ids": [1], "name": "one_hot_io_u",
+                       "dtype": "int64", "ignore_class": null, "sparse_y_pred": false,
+                       "axis": -1})"),
+            R"({"loss":{"name":"mean_squared_error"},"metrics":[{"name":"one_hot_io_u",)"
+            R"("num_classes":3,"target_class_ids":[1]}]})");
+  EXPECT_NE(metric(R"({"num_classes": 3, "target_class_ids": [1], "dtype": "float32"})")
+                .find(R"("dtype":"float32")"),
+            std::string::npos)
+      << "which the metric rejects, because its counts would not be integers";
+}
+
+TEST(CompileConfig, UnknownLossesAndMetricsAreNamed) {
+  EXPECT_EQ(Objective(R"({"loss": {"class_name": "Tversky", "config": {"beta": 0.5}}})", kOne)
+                .substr(0, 61),
+            "compile_config.loss: loss tversky is not supported; known: sp");
+  EXPECT_EQ(Objective(R"({"loss": "categorical_cross_entropy"})", kOne),
+            "compile_config.loss: loss categorical_cross_entropy is not supported; did you mean "
+            "\"categorical_crossentropy\"?");
+  EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": ["mean_iou"]})", kOne),
+            "compile_config.metrics[0]: metric mean_iou is not supported; did you mean "
+            "\"mean_io_u\"?");
+}
+
 TEST(CompileConfig, ALossThatKerasLacksIsNotCompiled) {
   const Json keys = Parsed(R"({"loss": {"name": "clipped_crossentropy"}, "loss_weight": 1.0})");
-  EXPECT_FALSE(MakeCompileConfig(std::span(&keys, 1), {}).has_value());
+  EXPECT_FALSE(MakeCompileConfig(std::span(&keys, 1), {}, /*scales_loss=*/false).has_value());
 }
 
 TEST(CompileConfig, MetricsThatKerasLacksAreLeftOut) {
   const Json keys = Parsed(R"({"loss": {"name": "huber"}, "loss_weight": 1.0,
       "optimizer": {"name": "sgd"}, "metrics": ["huber", "perplexity",
       "binary_focal_crossentropy", "categorical_focal_crossentropy", "mean_squared_error"]})");
-  const auto config = MakeCompileConfig(std::span(&keys, 1), {});
+  const auto config = MakeCompileConfig(std::span(&keys, 1), {}, /*scales_loss=*/false);
   ASSERT_TRUE(config.has_value());
   ASSERT_EQ((*config)["metrics"].size(), 1);
   EXPECT_EQ((*config)["metrics"][0]["class_name"], "MeanSquaredError");

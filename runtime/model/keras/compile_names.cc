@@ -35,7 +35,13 @@ struct Irregular {
 };
 constexpr Irregular kIrregular[] = {{"KLDivergence", "kl_divergence", true, true},
                                     {"LogCoshError", "log_cosh", false, true},
-                                    {"AUC", "auc", false, true}};
+                                    {"AUC", "auc", false, true},
+                                    {"FBetaScore", "fbeta_score", false, true},
+                                    {"IoU", "io_u", false, true},
+                                    {"BinaryIoU", "binary_io_u", false, true},
+                                    {"MeanIoU", "mean_io_u", false, true},
+                                    {"OneHotIoU", "one_hot_io_u", false, true},
+                                    {"OneHotMeanIoU", "one_hot_mean_io_u", false, true}};
 
 std::string InCamelCase(std::string_view name) {
   std::string camel;
@@ -82,8 +88,17 @@ void DropDefaults(Json& keys) {
                                  {"multi_label", false},
                                  {"class_aggregation", "uniform_average"},
                                  {"num_regressors", 0},
+                                 {"beta", 1},
+                                 {"sparse_y_true", true},
                                  {"label_smoothing", 0}};
-  for (const auto& [name, value] : kDefaults.items()) {
+  // As in Keras, the thresholds of AUC determine their number.
+  if (keys["name"] == "auc" && keys.contains("thresholds")) keys.erase("num_thresholds");
+  Json defaults = kDefaults;
+  const std::string metric = keys["name"];
+  defaults["sparse_y_pred"] = !metric.starts_with("one_hot");
+  if (metric == "f1_score" || metric == "fbeta_score") defaults.erase("threshold");
+  if (metric == "binary_io_u") defaults["target_class_ids"] = {0, 1};
+  for (const auto& [name, value] : defaults.items()) {
     if (keys.contains(name) && keys[name] == value) keys.erase(name);
   }
 }

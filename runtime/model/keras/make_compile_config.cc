@@ -41,6 +41,14 @@ Json SerializedOptimizer(const Json& keys, const optimizer::Optimizer& optimizer
                     std::move(config));
 }
 
+Json SerializedLossScale(Json inner) {
+  return Serialized("keras.optimizers", "LossScaleOptimizer",
+                    {{"inner_optimizer", std::move(inner)},
+                     {"initial_scale", kInitialLossScale},
+                     {"dynamic_growth_steps", kLossScaleGrowthSteps},
+                     {"name", "loss_scale_optimizer"}});
+}
+
 Json SerializedLoss(const Json& keys) {
   Json config = keys;
   config.erase("name");
@@ -66,6 +74,9 @@ Json SerializedMetric(const Json& metric, const Json& loss) {
   if (name == "accuracy") return seen_as == "acc" ? seen_as : name;
   config.erase("as");
   config["name"] = seen_as;
+  for (const char* number : {"beta", "threshold"}) {  // F-scores accept no integers
+    if (config.contains(number)) config[number] = config[number].get<double>();
+  }
   if (TakesLogits(name) && IsLossOfLogits(loss) && !config.contains("from_logits"))
     config["from_logits"] = true;
   return Serialized("keras.metrics", ClassName(name, /*metric=*/true), std::move(config));
@@ -73,9 +84,13 @@ Json SerializedMetric(const Json& metric, const Json& loss) {
 
 // Returns whether Keras has this metric. Keras cannot load a file with an unknown metric.
 bool IsMetricOfKeras(const Json& metric) {
-  constexpr std::string_view kOnlyHere[] = {"perplexity", "clipped_crossentropy", "huber",
+  constexpr std::string_view kOnlyHere[] = {"perplexity",
+                                            "clipped_crossentropy",
+                                            "huber",
                                             "binary_focal_crossentropy",
-                                            "categorical_focal_crossentropy"};
+                                            "categorical_focal_crossentropy",
+                                            "categorical_generalized_cross_entropy",
+                                            "custom"};
   const Json& name = metric.is_object() ? metric["name"] : metric;
   return std::ranges::find(kOnlyHere, name.get_ref<const std::string&>()) == std::end(kOnlyHere);
 }
@@ -93,18 +108,21 @@ Json SerializedMetrics(const Json& keys, const char* key) {
 }  // namespace
 
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
-                                      const optimizer::Optimizer& optimizer) {
+                                      const optimizer::Optimizer& optimizer, bool scales_loss) {
   Json losses = Json::array(), weights = Json::array();
   Json metrics = Json::array(), weighted = Json::array();
   for (const Json& own : keys) {
-    if (own["loss"]["name"] == "clipped_crossentropy") return std::nullopt;
+    const Json& loss = own["loss"]["name"];
+    if (loss == "clipped_crossentropy" || loss == "custom") return std::nullopt;
     losses.push_back(SerializedLoss(own["loss"]));
     weights.push_back(own["loss_weight"]);
     metrics.push_back(SerializedMetrics(own, "metrics"));
     weighted.push_back(SerializedMetrics(own, "weighted_metrics"));
   }
   const auto one_or_all = [&](Json& list) { return keys.size() == 1 ? list[0] : list; };
-  Json config = {{"optimizer", SerializedOptimizer(keys[0]["optimizer"], optimizer)},
+  Json serialized = SerializedOptimizer(keys[0]["optimizer"], optimizer);
+  if (scales_loss) serialized = SerializedLossScale(std::move(serialized));
+  Json config = {{"optimizer", std::move(serialized)},
                  {"loss", one_or_all(losses)},
                  {"loss_weights", one_or_all(weights)},
                  {"metrics", one_or_all(metrics)},

@@ -43,6 +43,18 @@ StatusOr<FileFormat> FormatOf(const std::string& path) {
   return FileFormat::kOther;
 }
 
+Status CheckSuffix(const std::string& path) {
+  if (path.ends_with(".keras")) {
+    return InvalidArgument(path, " is not a .keras file: it is not a ZIP archive; save or ",
+                           "download it again");
+  }
+  if (path.ends_with(".h5") || path.ends_with(".hdf5")) {
+    return InvalidArgument(path, " is not an HDF5 file, although its name says so; save or ",
+                           "download it again");
+  }
+  return OkStatus();
+}
+
 StatusOr<model::Model> ReadModelFile(const std::string& path) {
   ASSIGN_OR_RETURN(const FileFormat format, FormatOf(path));
   switch (format) {
@@ -56,8 +68,10 @@ StatusOr<model::Model> ReadModelFile(const std::string& path) {
     }
     case FileFormat::kHdf5:
       return ReadHdf5Model(path);
-    case FileFormat::kSafetensors:
     case FileFormat::kOther:
+      RETURN_IF_ERROR(CheckSuffix(path));
+      break;
+    case FileFormat::kSafetensors:
       break;
   }
   return InvalidArgument(path, " holds no model; expected Keras' JSON (model.to_json()), a .keras ",

@@ -35,9 +35,7 @@ StatusOr<Weights> OpenCheckpoint(const std::string& prefix, const model::Model& 
   const std::shared_ptr<const io::BundleReader> shared = std::move(reader);
   Weights weights{.file = StrCat("checkpoint ", prefix), .contains_others = true};
   for (const auto& [name, entry] : shared->entries()) {
-    weights.entries[name] = {
-        entry.partitioned ? std::nullopt : DTypeFromTensorFlow(entry.tensorflow_dtype),
-        entry.shape};
+    weights.entries[name] = {DTypeFromTensorFlow(entry.tensorflow_dtype), entry.shape};
   }
   std::map<std::string, std::string> renamed;
   if (io::IsObjectBased(*shared)) {
@@ -82,8 +80,10 @@ StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model
       ASSIGN_OR_RETURN(std::shared_ptr<const io::Hdf5File> file, io::Hdf5File::Open(path));
       return WeightsOf(std::move(file), model, variables);
     }
-    case FileFormat::kJson:
     case FileFormat::kOther:
+      RETURN_IF_ERROR(CheckSuffix(path));
+      break;
+    case FileFormat::kJson:
       break;
   }
   return InvalidArgument(path,

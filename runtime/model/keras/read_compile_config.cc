@@ -10,29 +10,30 @@
 namespace tfjob::keras {
 namespace {
 
-bool IsOfKeras2(const StatusOr<std::string>& version) {
-  return version.ok() && version->starts_with("2.");
+// Adds the version of Keras, because the form of the settings depends on it.
+std::optional<Json> WithVersion(Json compiled, const StatusOr<std::string>& version) {
+  if (version.ok()) compiled["keras_version"] = *version;
+  return compiled;
 }
 
 StatusOr<std::optional<Json>> CompiledArchive(const std::string& path) {
   ASSIGN_OR_RETURN(const Json config, ReadArchiveConfig(path));
   const JsonField root(config);
   const JsonField compiled = root["compile_config"];
-  if (IsOfKeras2(root["keras_version"].String()) || !compiled["optimizer"].present())
-    return std::nullopt;
-  return std::optional<Json>(*compiled.value());
+  if (!compiled["optimizer"].present()) return std::nullopt;
+  return WithVersion(*compiled.value(), root["keras_version"].String());
 }
 
 StatusOr<std::optional<Json>> CompiledHdf5(const std::string& path) {
   ASSIGN_OR_RETURN(const auto file, io::Hdf5File::Open(path));
   const StatusOr<std::string> text = file->Text("", "training_config");
-  if (IsOfKeras2(file->Text("", "keras_version")) || !text.ok()) return std::nullopt;
+  if (!text.ok()) return std::nullopt;
   ASSIGN_OR_RETURN(Json config, ParseJson(*text, StrCat(path, ": training_config")));
   const JsonField optimizer = JsonField(config)["optimizer_config"];
   if (!optimizer.present()) return std::nullopt;
   Json compiled = config;
   compiled["optimizer"] = *optimizer.value();
-  return std::optional<Json>(std::move(compiled));
+  return WithVersion(std::move(compiled), file->Text("", "keras_version"));
 }
 
 }  // namespace

@@ -51,6 +51,20 @@ std::vector<std::string> Unexpected(const Weights& weights,
   return names;
 }
 
+// Returns whether the variable counts something, and the file has the count in fewer bits: Keras'
+// type of counts depends on its backend.
+bool IsNarrowCount(DType stored, const model::VariableSpec& variable) {
+  return stored == DType::kInt32 && variable.dtype == DType::kInt64;
+}
+
+StatusOr<Tensor> ReadValue(const Weights& weights, const model::VariableSpec& variable) {
+  ASSIGN_OR_RETURN(Tensor value, weights.read(variable.name));
+  if (!IsNarrowCount(value.dtype(), variable)) return value;
+  Tensor wide(variable.dtype, value.shape());
+  std::ranges::copy(value.data<int32_t>(), wide.data<int64_t>().begin());
+  return wide;
+}
+
 Status CheckVariable(const Weights& weights, const model::VariableSpec& variable,
                      std::span<const std::string> unexpected) {
   const auto found = weights.entries.find(variable.name);
@@ -61,7 +75,8 @@ Status CheckVariable(const Weights& weights, const model::VariableSpec& variable
   const StoredTensor& stored = found->second;
   if (!stored.dtype)
     return weights.read(variable.name).status();  // the reason why `read` rejects the tensor
-  if (*stored.dtype == variable.dtype && stored.shape == variable.shape) return OkStatus();
+  const bool same = *stored.dtype == variable.dtype || IsNarrowCount(*stored.dtype, variable);
+  if (same && stored.shape == variable.shape) return OkStatus();
   return InvalidArgument(weights.file, ": ", variable.name, " is ", Name(*stored.dtype),
                          stored.shape.ToString(), " there, but ", Name(variable.dtype),
                          variable.shape.ToString(), " in the model");
@@ -88,7 +103,7 @@ StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
   for (const model::VariableSpec& variable : variables) {
     values.emplace_back();
     if (MatchesAny(skip, variable.name)) continue;
-    ASSIGN_OR_RETURN(values.back(), weights.read(variable.name));
+    ASSIGN_OR_RETURN(values.back(), ReadValue(weights, variable));
   }
   return values;
 }

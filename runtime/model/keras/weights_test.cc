@@ -6,6 +6,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/io/hdf5_file.h"
+#include "runtime/io/safetensors.h"
 #include "runtime/io/zip_writer.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/compile_config.h"
@@ -253,7 +254,7 @@ TEST(Weights, OtherFilesAreRefused) {
     EXPECT_NE(Message(status).find(name), std::string_view::npos) << status;
     EXPECT_NE(Message(status).find(expected), std::string_view::npos) << status;
   };
-  refused("text.keras", "no archive", "holds no weights");
+  refused("text.keras", "no archive", "is not a .keras file: it is not a ZIP archive");
   refused("cut.keras", "PK\3\4 cut off", "");
   refused("model.json", kModel, "holds no weights");
   refused("short.h5", "\x89HDF\r\n\x1a\n", "not an HDF5 file, or cut off");
@@ -329,7 +330,7 @@ TEST(OptimizerState, IsReadFromTheFilesThatContainIt) {
   const Json keys = {{"loss", {{"name", "mean_squared_error"}}},
                      {"loss_weight", 1.0},
                      {"optimizer", {{"name", "adam"}}}};
-  const auto config = MakeCompileConfig(std::span(&keys, 1), adam);
+  const auto config = MakeCompileConfig(std::span(&keys, 1), adam, /*scales_loss=*/false);
   ASSERT_TRUE(config.has_value());
   WholeModel whole = some.whole();
   whole.compiled.emplace(CompiledModel{*config, adam, &state});
@@ -356,7 +357,47 @@ TEST(OptimizerState, IsReadFromTheFilesThatContainIt) {
   ASSERT_TRUE(Write(Path("none.keras"), some.whole()).ok());
   EXPECT_EQ(
       Message(ReadOptimizerState(Path("none.keras"), some.model, some.variables, adam).status()),
-      StrCat(Path("none.keras"), " has no state of an optimizer"));
+      StrCat(Path("none.keras"), " has no state of an optimizer; to let the optimizer start ",
+             "afresh, set optimizer.name, but not model.optimizer_state, in the training file or, ",
+             "in the API, use Model::Load and compile the model"));
+}
+
+TEST(OptimizerState, OfALossScaleOptimizerIsReadAndWritten) {
+  const Some some;
+  OptimizerState state = StateOf(some);
+  state.loss_scale = {.scale = 4096, .good_steps = 12};
+  const auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  const Json config = Json::object();
+  WholeModel whole = some.whole();
+  whole.compiled.emplace(CompiledModel{config, adam, &state});
+  ASSERT_TRUE(Write(Path("scaled.keras"), whole).ok());
+  const auto read = ReadOptimizerState(Path("scaled.keras"), some.model, some.variables, adam);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->iterations, 7);
+  EXPECT_EQ(read->slots.size(), state.slots.size());
+  ASSERT_TRUE(read->loss_scale.has_value());
+  EXPECT_EQ(read->loss_scale->scale, 4096);
+  EXPECT_EQ(read->loss_scale->good_steps, 12);
+}
+
+TEST(Weights, OfAnAdaptedLayerHaveACountOfAnyWidth) {
+  const model::Model model =
+      *model::ReadKerasJson(R"({"class_name": "Sequential", "config": {"layers": [
+          {"class_name": "Normalization", "config": {"name": "n"}}]}})",
+                            "the model");
+  const std::vector<VariableSpec> variables = *model::Variables(model, model::Features({2}));
+  for (const VariableSpec& variable : variables) EXPECT_FALSE(variable.trainable);
+  const io::NamedTensors tensors = {{"n/mean", Tensor::Of<float>({2}, {1, 2})},
+                                    {"n/variance", Tensor::Of<float>({2}, {3, 4})},
+                                    {"n/count", Tensor::Scalar<int32_t>(5)}};
+  const std::string path = Path("adapted.safetensors");
+  ASSERT_TRUE(io::WriteSafetensors(path, tensors, {}, RealFileSystem()).ok());
+  const auto weights = OpenWeights(path, model, variables);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const auto values = ReadValues(*weights, variables, {});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[1]->data<float>()[1], 4);
+  EXPECT_EQ((*values)[2]->data<int64_t>()[0], 5);
 }
 
 TEST(OptimizerState, SlotsOfOtherShapesAreErrors) {

@@ -27,15 +27,56 @@ std::map<std::string, Tensor> ByName(const WholeModel& whole) {
   return values;
 }
 
-std::vector<Tensor> OptimizerValues(const WholeModel& whole) {
-  if (!whole.compiled || whole.compiled->state == nullptr) return {};
-  return ValuesOf(*whole.compiled->state, whole.compiled->optimizer,
-                  TrainedVariables(whole.model, whole.variables));
-}
+// The name of the Keras object that scales the loss.
+constexpr char kLossScale[] = "loss_scale_optimizer";
 
 // Returns the name of the Keras object that represents the optimizer.
 std::string ObjectName(const optimizer::Optimizer& optimizer) {
   return model::SnakeCase(optimizer::Name(optimizer.kind));
+}
+
+// The variables of the optimizer as Keras stores them, with unique names such as
+// "adam/dense/kernel/momentum". If the loss is scaled, the first variables, `scaling` of them,
+// belong to the LossScaleOptimizer.
+struct OptimizerVariablesOfKeras {
+  io::NamedTensors named;
+  size_t scaling = 0;
+};
+
+OptimizerVariablesOfKeras VariablesOfOptimizer(const WholeModel& whole) {
+  OptimizerVariablesOfKeras stored;
+  if (!whole.compiled || whole.compiled->state == nullptr) return stored;
+  const OptimizerState& state = *whole.compiled->state;
+  if (state.loss_scale) {
+    const std::vector<Tensor> values = LossScaleValues(*state.loss_scale);
+    for (size_t i = 0; i < values.size(); ++i)
+      stored.named.emplace_back(StrCat(kLossScale, "/", kLossScaleVariables[i]), values[i]);
+    stored.scaling = values.size();
+  }
+  const optimizer::Optimizer& optimizer = whole.compiled->optimizer;
+  const std::vector<std::string> trained = TrainedVariables(whole.model, whole.variables);
+  const std::vector<Tensor> values = ValuesOf(state, optimizer, trained);
+  const auto variables = OptimizerVariables(optimizer, trained.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    stored.named.emplace_back(
+        StrCat(ObjectName(optimizer), "/", NameOfVariable(variables[i], trained)), values[i]);
+  }
+  return stored;
+}
+
+// Adds the state of the optimizer in the format of Keras 3.
+void AddOptimizer(const WholeModel& whole, io::NamedTensors& datasets, Json& attributes) {
+  const auto [named, scaling] = VariablesOfOptimizer(whole);
+  if (named.empty()) return;
+  const std::string name = ObjectName(whole.compiled->optimizer);
+  for (size_t i = 0; i < named.size(); ++i)
+    datasets.emplace_back(StrCat("optimizer/vars/", i), named[i].second);
+  attributes["optimizer/vars"] = {{"name", scaling > 0 ? kLossScale : name}};
+  if (scaling == 0) return;
+  constexpr char kInner[] = "optimizer/inner_optimizer/vars";
+  for (size_t i = scaling; i < named.size(); ++i)
+    datasets.emplace_back(StrCat(kInner, "/", i - scaling), named[i].second);
+  attributes[kInner] = {{"name", name}};
 }
 
 // Returns a weights file in the format of Keras 3. Includes the state of the optimizer if
@@ -51,11 +92,7 @@ StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& 
     for (size_t i = 0; i < group.variables.size(); ++i)
       datasets.emplace_back(StrCat(group.path, "/vars/", i), values.at(group.variables[i]));
   }
-  const std::vector<Tensor> state = with_optimizer ? OptimizerValues(whole) : std::vector<Tensor>();
-  for (size_t i = 0; i < state.size(); ++i)
-    datasets.emplace_back(StrCat("optimizer/vars/", i), state[i]);
-  if (!state.empty())
-    attributes["optimizer/vars"] = {{"name", ObjectName(whole.compiled->optimizer)}};
+  if (with_optimizer) AddOptimizer(whole, datasets, attributes);
   return io::MakeHdf5(path, datasets, attributes);
 }
 
@@ -63,16 +100,12 @@ StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& 
 void AddCompiled(const WholeModel& whole, io::NamedTensors& datasets, Json& attributes) {
   if (!whole.compiled) return;
   attributes[""]["training_config"] = PrintJson(OlderCompileConfig(whole.compiled->compile_config));
-  const std::vector<Tensor> state = OptimizerValues(whole);
-  if (state.empty()) return;
-  const std::vector<std::string> trained = TrainedVariables(whole.model, whole.variables);
-  const auto variables = OptimizerVariables(whole.compiled->optimizer, trained.size());
-  const std::string name = ObjectName(whole.compiled->optimizer);
+  const io::NamedTensors named = VariablesOfOptimizer(whole).named;
+  if (named.empty()) return;
   Json names = Json::array();
-  for (size_t i = 0; i < state.size(); ++i) {
-    names.push_back(StrCat(name, "/", NameOfVariable(variables[i], trained)));
-    datasets.emplace_back(StrCat("optimizer_weights/", names.back().get_ref<std::string&>()),
-                          state[i]);
+  for (const auto& [name, value] : named) {
+    names.push_back(name);
+    datasets.emplace_back(StrCat("optimizer_weights/", name), value);
   }
   attributes["optimizer_weights"] = {{"weight_names", std::move(names)}};
 }

@@ -71,6 +71,9 @@ class ArgumentVisitor {
   // A list of any length.
   virtual void Integers(std::string_view name, std::vector<int64_t>& value,
                         const ListRule& rule) = 0;
+  // A number or a list. If it is a list, `list` is not empty, and the rule is that of its elements.
+  virtual void CountOrList(std::string_view name, int64_t& count, std::vector<int64_t>& list,
+                           const IntegerRule& rule) = 0;
   // A list of the same length as `value`, or a single number for all elements.
   virtual void PerAxis(std::string_view name, std::vector<int64_t>& value,
                        const IntegerRule& rule) = 0;

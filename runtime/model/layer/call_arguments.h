@@ -49,7 +49,8 @@ class CallVisitor {
   virtual void Inputs(std::string_view name, std::vector<int>& indices, bool required = false) = 0;
   // True or false. An absent argument is false.
   virtual void Flag(std::string_view name, bool& value) = 0;
-  // A tensor, a number, or an array that Keras writes as __tensor__ or __numpy__.
+  // A tensor, a number, or an array: nested lists of numbers, which Keras may write as __tensor__
+  // or __numpy__.
   virtual void Operand(std::string_view name, CallOperand& value) = 0;
   virtual void Key(std::string_view name, std::vector<KeyPart>& parts) = 0;
   // An argument that has a position but is supported only with its default value.

@@ -136,8 +136,8 @@ Status CheckShape(const Initializer& initializer, const Shape& shape) {
 
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable) {
-  ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64,
-          "trainable variables are floating point");
+  ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt64,
+          "variables are floating point, or count something");
   Tensor tensor(dtype, shape);
   if (InitialPieces::CanMake(initializer)) {
     InitialPieces(initializer, dtype, shape, seed, variable).Read(0, tensor.bytes());
@@ -173,6 +173,9 @@ void InitialPieces::Read(int64_t offset, std::span<std::byte> to) const {
   if (dtype_ == DType::kFloat64) {
     Generate<double>(offset / size,
                      {reinterpret_cast<double*>(to.data()), to.size() / sizeof(double)});
+  } else if (dtype_ == DType::kInt64) {
+    Generate<int64_t>(offset / size,
+                      {reinterpret_cast<int64_t*>(to.data()), to.size() / sizeof(int64_t)});
   } else {
     Generate<float>(offset / size,
                     {reinterpret_cast<float*>(to.data()), to.size() / sizeof(float)});

@@ -71,8 +71,9 @@ Json WriteInitializer(const Initializer& initializer);
 // least two axes, and Identity exactly two.
 Status CheckShape(const Initializer& initializer, const Shape& shape);
 
-// Returns the initial value of a float32 or float64 variable. CheckShape must accept the shape. The
-// value depends only on the arguments.
+// Returns the initial value of a float32 or float64 variable, or of an int64 variable whose
+// initializer is zeros or ones. CheckShape must accept the shape. The value depends only on the
+// arguments.
 //
 // Fans are computed as in Keras: the last two dimensions are the fan in and the fan out. If there
 // are more dimensions, both fans are multiplied by the receptive field, the product of all other

@@ -258,18 +258,57 @@ Output SeparableConv<kRank>::Apply(const LayerCall& call) const {
 
 namespace {
 
+template <int kRank>
+int64_t OutputPadding(const ConvTranspose<kRank>& layer, size_t axis) {
+  return layer.output_padding[layer.output_padding.size() == 1 ? 0 : axis];
+}
+
 // Returns the shape of the image whose convolution would have the shape `in`. Follows Keras' rules
-// for the paddings kValid and kSame.
+// for the paddings kValid and kSame (keras/src/backend/common/backend_utils.py,
+// compute_conv_transpose_output_shape).
 template <int kRank>
 Shape Enlarged(const ConvTranspose<kRank>& layer, const Shape& in) {
   std::vector<int64_t> dims = in.dims();
   for (size_t i = 0; i < kRank; ++i) {
     const int64_t size = layer.window.size[i], stride = layer.window.strides[i];
-    dims[i] *= stride;
-    if (layer.window.padding == PaddingKind::kValid) dims[i] += std::max<int64_t>(size - stride, 0);
+    const bool valid = layer.window.padding == PaddingKind::kValid;
+    if (layer.output_padding.empty()) {
+      dims[i] = dims[i] * stride + (valid ? std::max<int64_t>(size - stride, 0) : 0);
+    } else {
+      dims[i] = (dims[i] - 1) * stride + (valid ? size : size % 2) + OutputPadding(layer, i);
+    }
   }
   dims.back() = layer.filters;
   return Shape(std::move(dims));
+}
+
+// Checks output_padding before the shape of the output is known.
+template <int kRank>
+Status CheckOutputPadding(const ConvTranspose<kRank>& layer) {
+  if (layer.output_padding.size() > 1 && layer.output_padding.size() != kRank) {
+    return InvalidArgument("output_padding: expected one number, or ", kRank,
+                           ", one per axis, got ", layer.output_padding.size());
+  }
+  for (size_t i = 0; i < kRank && !layer.output_padding.empty(); ++i) {
+    const int64_t padding = OutputPadding(layer, i), stride = layer.window.strides[i];
+    if (padding < 0 || padding >= stride) {
+      return InvalidArgument("output_padding: expected numbers from 0 to the stride minus 1, got ",
+                             padding, " with the stride ", stride);
+    }
+  }
+  return OkStatus();
+}
+
+// Returns InvalidArgument unless the convolution of `out` has the size of `in`. With an even kernel
+// and padding: same, the output may be too short.
+template <int kRank>
+Status CheckConvolved(const ConvTranspose<kRank>& layer, const Shape& in, const Shape& out) {
+  ASSIGN_OR_RETURN(const Shape convolved, Convolved(layer.window, out, in.dim(-1)));
+  if (convolved == in) return OkStatus();
+  return InvalidArgument("output_padding: expected an output whose convolution has the shape ",
+                         in.ToString(), " of the input, but the convolution of ", out.ToString(),
+                         " has the shape ", convolved.ToString(),
+                         "; with an even kernel_size and padding: same, use 1 or more");
 }
 
 }  // namespace
@@ -278,25 +317,19 @@ template <int kRank>
 void ConvTranspose<kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Integer("filters", filters, kRequired);
   WindowArgumentsOf(visitor, window, 2);
+  visitor.OptionalAxes("output_padding", output_padding);
   Dilations(visitor, window, 1);
   ActivationAndBias(visitor, activation, use_bias, bias_initializer, bias_rules);
   Kernel(visitor, "kernel", kernel_initializer, kernel_rules);
-  visitor.Retired("output_padding", "null");
   visitor.Retired("groups", "1");
 }
 
 template <int kRank>
 StatusOr<Shape> ConvTranspose<kRank>::OutputShape(const Shape& in) const {
-  if constexpr (kRank == 3) {
-    RETURN_IF_ERROR(VolumeWindowOver(WindowArguments::Ones(kRank), in).status());
-    const Shape out = Enlarged(*this, in);
-    ASSIGN_OR_RETURN(const VolumeWindow over, VolumeWindowOver(window, out));
-    RETURN_IF_ERROR(CheckDepth(over));
-    return out;
-  }
-  RETURN_IF_ERROR(WindowArguments::Ones(kRank).Over(in).status());
+  RETURN_IF_ERROR(Convolved(WindowArguments::Ones(kRank), in, in.dim(-1)).status());
+  RETURN_IF_ERROR(CheckOutputPadding(*this));
   const Shape out = Enlarged(*this, in);
-  RETURN_IF_ERROR(window.Over(out).status());
+  RETURN_IF_ERROR(CheckConvolved(*this, in, out));
   return out;
 }
 

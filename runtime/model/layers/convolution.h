@@ -81,6 +81,9 @@ struct ConvTranspose {
                                                           : "Conv3DTranspose";
   int64_t filters = 0;
   WindowArguments window = WindowArguments::Ones(kRank);
+  // The number of elements at the end of each axis of the output beyond the shortest output: one
+  // number, or one per axis, below the strides. If empty, Keras' default applies.
+  std::vector<int64_t> output_padding = {};
   ActivationKind activation = ActivationKind::kLinear;
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::GlorotUniform();

@@ -14,7 +14,6 @@ using graph::Builder;
 using graph::Output;
 
 constexpr int64_t kLongestSide = 1 << 14;
-constexpr int64_t kMostWeights = int64_t{1} << 24;  // elements of the constant with the weights
 
 void SizeArguments(ArgumentVisitor& visitor, int64_t& height, int64_t& width) {
   const IntegerRule rule{
@@ -31,7 +30,7 @@ StatusOr<Shape> Resized(const Shape& in, int64_t height, int64_t width) {
   }
   if (in.dim(0) < 1 || in.dim(1) < 1)
     return InvalidArgument("expected images that are not empty, got ", in.ToString());
-  if (std::max(in.dim(0), in.dim(1)) > kMostWeights / std::max(height, width)) {
+  if (std::max(in.dim(0), in.dim(1)) > kMostResampleWeights / std::max(height, width)) {
     return InvalidArgument("expected smaller images, got ", in.ToString(), " to be resized to ",
                            height, "×", width);
   }

@@ -9,6 +9,7 @@
 #include "runtime/graph/ops.h"
 #include "runtime/model/layer/activation.h"
 #include "runtime/model/layer/attention_mask.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -196,6 +197,18 @@ std::vector<VariableSpec> MultiHeadAttention::Variables(std::span<const TensorTy
   return variables;
 }
 
+namespace {
+
+// Returns the types as layers declare them, with float32 in place of a half type. In mixed
+// precision, the values of a call are in 16 bits; only their shapes matter here.
+std::vector<TensorType> InFloat32(std::vector<TensorType> types) {
+  for (TensorType& type : types)
+    if (IsHalf(type.dtype)) type.dtype = DType::kFloat32;
+  return types;
+}
+
+}  // namespace
+
 std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
   Builder& b = call.b;
   size_t next = 0;
@@ -246,8 +259,7 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
       drops ? graph::Dropout(b, weights, call.step, call.seed, dropout, call.replica) : weights;
   Output heads = JoinHeads(b, BatchMatMul(b, kept, v));
   if (use_gate) heads = Mul(b, heads, gate);
-  const std::vector<TensorType> in = call.ExampleTypes();
-  const std::vector<TensorType> types = *OutputTypes(in);
+  const std::vector<TensorType> types = *OutputTypes(InFloat32(call.ExampleTypes()));
   std::vector<Output> outputs = {
       graph::Reshape(b, projected(heads, 2), Batched(call.batch_size(), types[0].shape))};
   if (return_attention_scores)

@@ -40,6 +40,42 @@ Moments MomentsOf(Builder& b, Output x, Output mask, const std::vector<int64_t>&
   return {mean, Div(b, Sum(b, squares, axes, true), total)};
 }
 
+// Returns the moments over the whole batch, which is split across the replicas. Subtracts `shift`,
+// which is equal on all replicas and should be close to the mean, before squaring: otherwise, the
+// variance, E[x²] - E[x]², loses precision when it is much smaller than the squared mean.
+Moments MomentsOfReplicas(Builder& b, Output x, Output mask, Output shift,
+                          const std::vector<int64_t>& axes) {
+  const Shape along = b.shape(shift);
+  const int64_t channels = along.num_elements();
+  const DType dtype = b.dtype(x);
+  Output shifted = Sub(b, x, shift);
+  if (mask.valid()) shifted = Masked(b, mask, shifted);
+  std::vector<Output> means = {Mean(b, shifted, axes, true),
+                               Mean(b, Square(b, shifted), axes, true)};
+  if (mask.valid()) {
+    const Output weights = Cast(b, AlongSteps(b, mask, x), dtype);
+    means.push_back(Mean(b, BroadcastTo(b, weights, b.shape(x)), axes, true));
+  }
+  std::vector<Output> rows;
+  for (const Output mean : means) rows.push_back(graph::Reshape(b, mean, {channels}));
+  const Output all = AllReduceMean(b, graph::Concat(b, std::move(rows), 0));
+  if (!b.ok()) return {};
+  for (size_t i = 0; i < means.size(); ++i) {
+    const Output row = graph::Slice(b, all, {static_cast<int64_t>(i) * channels}, {channels});
+    means[i] = graph::Reshape(b, row, along);
+  }
+  Output mean = means[0], square = means[1], origin = shift;
+  if (mask.valid()) {
+    // If no step is unmasked, the mean and the variance are 0, as in Keras.
+    const Output unmasked = graph::Maximum(b, means[2], Scalar(b, dtype, 1e-7));
+    mean = Div(b, mean, unmasked);
+    square = Div(b, square, unmasked);
+    origin = Mul(b, shift, Div(b, means[2], unmasked));
+  }
+  const Output variance = graph::Maximum(b, Sub(b, square, Square(b, mean)), Scalar(b, dtype, 0));
+  return {graph::Add(b, mean, origin), variance};
+}
+
 // Returns (x - mean)·gamma / √(variance + epsilon) + beta. gamma and beta may be invalid.
 Output Normalized(Builder& b, Output x, const Moments& moments, double epsilon, Output gamma,
                   Output beta) {
@@ -89,13 +125,13 @@ void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Number("momentum", momentum, {.least = 0, .most = 1, .expected = "a number in [0, 1]"});
   visitor.Number("epsilon", epsilon, kNotBelowZero);
   CenterAndScale(visitor, center, scale);
+  visitor.Flag("synchronized", synchronized);
   visitor.Initializer("beta_initializer", beta_initializer);
   visitor.Initializer("gamma_initializer", gamma_initializer);
   visitor.Initializer("moving_mean_initializer", moving_mean_initializer);
   visitor.Initializer("moving_variance_initializer", moving_variance_initializer);
   visitor.Rules("beta", beta_rules);
   visitor.Rules("gamma", gamma_rules);
-  visitor.Only("synchronized", "false");
   // Some versions of Keras write arguments that they no longer use, or that only affect the speed.
   visitor.Retired("renorm", "false");
   for (const char* name : {"renorm_clipping", "virtual_batch_size", "adjustment"})
@@ -137,9 +173,14 @@ Output BatchNormalization::Apply(LayerCall& call) const {
   const size_t mean = call.variables.size() - 2, variance = mean + 1;
   // As in Keras, a frozen layer uses its moving statistics even in training.
   const bool learns = call.training && call.trainable;
-  if (learns && !call.mask().valid() && kept == in.rank()) return NormalizeFused(*this, call);
-  const Moments moments =
-      learns ? MomentsOf(b, x, call.mask(), others) : Moments{variable(mean), variable(variance)};
+  if (learns && !synchronized && !call.mask().valid() && kept == in.rank())
+    return NormalizeFused(*this, call);
+  Moments moments{variable(mean), variable(variance)};
+  if (learns && synchronized) {
+    moments = MomentsOfReplicas(b, x, call.mask(), moments.mean, others);
+  } else if (learns) {
+    moments = MomentsOf(b, x, call.mask(), others);
+  }
   if (learns) Follow(*this, call, moments);
   return Normalized(b, x, moments, epsilon, scale ? variable(0) : Output(),
                     center ? variable(scale ? 1 : 0) : Output());

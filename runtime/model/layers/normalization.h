@@ -20,6 +20,9 @@ struct BatchNormalization {
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
+  // In training, uses the statistics of the whole batch, although several devices or tasks each
+  // compute a part of it.
+  bool synchronized = false;
   Initializer beta_initializer = Initializer::Zeros();
   Initializer gamma_initializer = Initializer::Ones();
   WeightRules beta_rules = {}, gamma_rules = {};

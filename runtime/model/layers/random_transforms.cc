@@ -73,7 +73,7 @@ class TransformBuilder {
   Builder& b_;
 };
 
-// Like BoundsOf, but rejects -1, which would zoom into a single pixel.
+// Like BoundsOf, but rejects -1, because it would zoom into a single pixel.
 Status CheckZoom(std::string_view name, const std::vector<double>& factor) {
   RETURN_IF_ERROR(BoundsOf(name, factor, -1).status());
   if (std::ranges::find(factor, -1.0) == factor.end()) return OkStatus();

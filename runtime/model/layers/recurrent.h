@@ -56,7 +56,7 @@ struct RecurrentInputs {
 };
 
 // Return the output types, the variables ("lstm_cell/kernel", …), and the outputs, respectively.
-// `in` and `call` contain the inputs to which `inputs` refers.
+// `in` and `call` contain the inputs that `inputs` refers to.
 StatusOr<std::vector<TensorType>> RecurrentTypes(const RecurrentArguments& arguments,
                                                  const RecurrentInputs& inputs,
                                                  std::span<const TensorType> in);

@@ -14,6 +14,10 @@ enum class Interpolation { kBilinear, kNearest, kBicubic, kLanczos3, kLanczos5 }
 inline constexpr std::array<std::string_view, 5> kInterpolations = {
     "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"};
 
+// The largest number of elements of a matrix that ResampleWeights returns. A layer must refuse
+// images that need a larger one.
+inline constexpr int64_t kMostResampleWeights = int64_t{1} << 24;
+
 // Returns a matrix [to,from] that resizes a row from `from` to `to` elements. Row i of the matrix
 // contains the weights of the original elements in element i of the resized row. Follows
 // tf.image.resize (TensorFlow 2), including the rounding of positions. The sources are the kernels

@@ -1,6 +1,7 @@
 #include "runtime/model/layers/resize.h"
 
 #include "runtime/graph/ops.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -86,7 +87,7 @@ void UpSampling<kRank>::Arguments(ArgumentVisitor& visitor) {
     visitor.Integer("size", size[0], kPositive);  // Keras writes a number instead of a list
   } else {
     visitor.PerAxis("size", size, {.least = 1, .expected = "numbers of at least 1, one per axis"});
-    if constexpr (kRank == 2) visitor.Only("interpolation", "\"nearest\"");
+    if constexpr (kRank == 2) visitor.Choice("interpolation", interpolation, kInterpolations);
     visitor.Only("data_format", "\"channels_last\"");
   }
 }
@@ -98,16 +99,33 @@ StatusOr<Shape> UpSampling<kRank>::OutputShape(const Shape& in) const {
   for (size_t i = 0; i < kRank; ++i) {
     if (__builtin_mul_overflow(dims[i], size[i], &dims[i]))
       return InvalidArgument("expected a smaller size than ", size[i]);
+    if (interpolation != Interpolation::kNearest &&
+        (dims[i] < 1 || in.dims()[i] > kMostResampleWeights / dims[i]))
+      return InvalidArgument("expected smaller images or a smaller size than ", size[i], ", got ",
+                             in.ToString());
   }
   return Shape(std::move(dims));
+}
+
+template <int kRank>
+graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
+  StatusOr<Shape> shape = OutputShape(call.ExampleShape());
+  if (!shape.ok()) return call.b.Fail(shape.status());
+  if (interpolation == Interpolation::kNearest) return Repeat(call, *shape);
+  const DType dtype = call.b.dtype(call.x());
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64 && !IsHalf(dtype)) {
+    return call.b.Fail(InvalidArgument("interpolation: expected \"nearest\" for values of type ",
+                                       Name(dtype), ", got \"",
+                                       kInterpolations[static_cast<size_t>(interpolation)], "\""));
+  }
+  return Resample(call.b, call.x(), shape->dim(0), shape->dim(1), interpolation,
+                  /*antialias=*/false);
 }
 
 // Inserts a new axis after each axis except the channels, repeats the values along the new axes,
 // and merges each new axis with the axis before it.
 template <int kRank>
-graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
-  StatusOr<Shape> shape = OutputShape(call.ExampleShape());
-  if (!shape.ok()) return call.b.Fail(shape.status());
+graph::Output UpSampling<kRank>::Repeat(const LayerCall& call, const Shape& out) const {
   const Shape in = call.ExampleShape();
   std::vector<int64_t> spread = {call.batch_size()}, repeated = spread;
   for (size_t i = 0; i < kRank; ++i) {
@@ -119,7 +137,7 @@ graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
   graph::Builder& b = call.b;
   const graph::Output values = graph::Reshape(b, call.x(), Shape(std::move(spread)));
   return graph::Reshape(b, graph::BroadcastTo(b, values, Shape(std::move(repeated))),
-                        Batched(call.batch_size(), *shape));
+                        Batched(call.batch_size(), out));
 }
 
 template struct ZeroPadding<1>;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/model/layer/layer.h"
+#include "runtime/model/layers/resample.h"
 
 namespace tfjob::model::layers {
 
@@ -37,7 +38,8 @@ struct Cropping {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Repeats each element along every axis except the channel axis.
+// Enlarges each example by the factors `size`, one per axis except the channel axis: repeats each
+// element or, for images, interpolates.
 template <int kRank>
 struct UpSampling {
   static constexpr std::string_view kClass = kRank == 1   ? "UpSampling1D"
@@ -45,10 +47,14 @@ struct UpSampling {
                                                           : "UpSampling3D";
   static constexpr bool kAnyDType = true;
   std::vector<int64_t> size = std::vector<int64_t>(kRank, 2);
+  Interpolation interpolation = Interpolation::kNearest;  // an argument only for images
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;
   graph::Output Apply(const LayerCall& call) const;
+
+ private:
+  graph::Output Repeat(const LayerCall& call, const Shape& out) const;
 };
 
 using ZeroPadding1D = ZeroPadding<1>;

@@ -1,4 +1,9 @@
+#include <numeric>
+#include <utility>
+#include <vector>
+
 #include "runtime/graph/ops.h"
+#include "runtime/model/layer/mask.h"
 #include "runtime/model/losses/losses.h"
 
 namespace tfjob::model::losses {
@@ -84,6 +89,14 @@ Output Normalized(Builder& b, Output p) {
 }  // namespace
 
 Output SparseCategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
+  // Places that do not count may have labels that are not classes. As in Keras, their predictions
+  // are replaced as well, so the loss cannot find a softmax in the model and use its inputs.
+  if (const Output counted = CountedPlaces(b, loss, y); counted.valid() && b.ok()) {
+    const Loss rest{.kind = loss.kind, .from_logits = loss.from_logits};
+    return Masked(b, counted,
+                  SparseCategoricalCrossentropy(b, rest, Masked(b, counted, p),
+                                                Select(b, counted, y, Number(b, y, 0))));
+  }
   Output logits = LogitsOf(b, "Softmax", p, loss.from_logits);
   if (!logits.valid()) logits = Log(b, ClipProbability(b, p));
   if (b.shape(y).rank() != 1) y = Reshape(b, y, {-1});
@@ -124,6 +137,17 @@ Output CategoricalFocalCrossentropy(Builder& b, const Loss& loss, Output p, Outp
   const Output q = Normalized(b, p);
   const Output factor = Pow(b, OneMinus(b, q), Number(b, q, loss.gamma));
   return Times(b, NegativeDot(b, Mul(b, factor, y), Log(b, q)), loss.alpha);
+}
+
+Output CategoricalGeneralizedCrossEntropy(Builder& b, const Loss& loss, Output p, Output y) {
+  std::vector<int64_t> column = b.shape(y).dims();
+  column.push_back(1);
+  Tensor classes(DType::kInt64, Shape({b.shape(p).dim(-1)}));
+  std::iota(classes.data<int64_t>().begin(), classes.data<int64_t>().end(), 0);
+  const Output own =
+      Equal(b, Reshape(b, y, Shape(std::move(column))), Const(b, std::move(classes)));
+  const Output probability = Sum(b, Mul(b, p, Cast(b, own, b.dtype(p))), {-1});
+  return Times(b, OneMinus(b, Pow(b, probability, Number(b, p, loss.q))), 1 / loss.q);
 }
 
 }  // namespace tfjob::model::losses

@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/graph/ops.h"
+#include "runtime/model/layer/mask.h"
 #include "runtime/model/losses/losses.h"
 
 namespace tfjob::model {
@@ -26,6 +28,8 @@ constexpr LossEntry kLosses[] = {
     {"binary_crossentropy", LabelForm::kValues, losses::BinaryCrossentropy},
     {"binary_focal_crossentropy", LabelForm::kValues, losses::BinaryFocalCrossentropy},
     {"categorical_focal_crossentropy", LabelForm::kRows, losses::CategoricalFocalCrossentropy},
+    {"categorical_generalized_cross_entropy", LabelForm::kClasses,
+     losses::CategoricalGeneralizedCrossEntropy},
     {"mean_squared_error", LabelForm::kValues, losses::MeanSquaredError},
     {"mean_absolute_error", LabelForm::kValues, losses::MeanAbsoluteError},
     {"mean_absolute_percentage_error", LabelForm::kValues, losses::MeanAbsolutePercentageError},
@@ -77,6 +81,7 @@ Status ValidateLoss(const Loss& loss) {
       CheckNumber("alpha", loss.alpha, loss.alpha >= 0 && loss.alpha <= 1, "a number from 0 to 1"));
   RETURN_IF_ERROR(CheckNumber("gamma", loss.gamma, std::isfinite(loss.gamma) && loss.gamma >= 0,
                               "a finite number of at least 0"));
+  RETURN_IF_ERROR(CheckNumber("q", loss.q, loss.q > 0 && loss.q < 1, "a number between 0 and 1"));
   return CheckNumber("delta", loss.delta, std::isfinite(loss.delta) && loss.delta > 0,
                      "a finite number above 0");
 }
@@ -129,6 +134,11 @@ Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape) {
   RETURN_IF_ERROR(Annotate(ValidateLoss(loss), "loss"));
   return CheckLabels(Name(loss.kind), FormOf(loss.kind), output, label_dtype, label_shape);
+}
+
+Output CountedPlaces(Builder& b, const Loss& loss, Output labels) {
+  if (!loss.ignore_class || loss.kind != LossKind::kSparseCategoricalCrossentropy) return {};
+  return NotEqual(b, labels, static_cast<double>(*loss.ignore_class));
 }
 
 Output LossValues(Builder& b, const Loss& loss, Output prediction, Output labels) {

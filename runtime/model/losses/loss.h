@@ -4,6 +4,9 @@
 // sum of these numbers. Metrics are defined in model/metrics.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,12 +15,15 @@
 
 namespace tfjob::model {
 
+struct Model;
+
 // Lists the losses. The formulas are those of keras/src/losses. Here, p is the model's output, y is
 // the labels, which have the shape of p unless noted otherwise, and e is 1e-7. Sums, means and
 // maxima are taken over the last axis. clip(p) limits p to [e, 1 - e].
 //   kSparseCategoricalCrossentropy   y: int64, like p without its last axis: [b], [b, steps], …
 //     if p are logits                -log softmax(p)[y]
 //     if p are probabilities         -log p[y], with p clipped, then normalised
+//     where y is ignore_class        0, and the place does not count (CountedPlaces)
 //   kCategoricalCrossentropy
 //     if p are logits                -Σ y log softmax(p)
 //     if p are probabilities         -Σ y log clip(p / Σ p)
@@ -31,6 +37,8 @@ namespace tfjob::model {
 //                                    y alpha + (1 - y)(1 - alpha)
 //   kCategoricalFocalCrossentropy    -Σ alpha (1 - q)^gamma y log q, where q = clip(p / Σ p) and p
 //                                    are probabilities
+//   kCategoricalGeneralizedCrossEntropy   (1 - p[y]^q) / q, with y as in the first loss; p are
+//                                    probabilities
 //   kMeanSquaredError                mean (y - p)²
 //   kMeanAbsoluteError               mean |y - p|
 //   kMeanAbsolutePercentageError     100 mean |(y - p) / max(|y|, e)|
@@ -55,6 +63,7 @@ enum class LossKind {
   kBinaryCrossentropy,
   kBinaryFocalCrossentropy,
   kCategoricalFocalCrossentropy,
+  kCategoricalGeneralizedCrossEntropy,
   kMeanSquaredError,
   kMeanAbsoluteError,
   kMeanAbsolutePercentageError,
@@ -67,6 +76,7 @@ enum class LossKind {
   kHinge,
   kSquaredHinge,
   kCategoricalHinge,
+  kCustom,  // the values that a model computes (model/custom_loss.h)
 };
 struct Loss {
   LossKind kind = LossKind::kSparseCategoricalCrossentropy;
@@ -74,11 +84,14 @@ struct Loss {
   bool sum = false;                // whether to take the sum over all places instead of the mean
   double label_smoothing = 0;      // like from_logits, but only for labels with the shape of p
   double alpha = 0.25, gamma = 2;  // for the focal losses
-  bool apply_class_balancing = false;  // for kBinaryFocalCrossentropy
-  double delta = 1;                    // for kHuber
+  bool apply_class_balancing = false;            // for kBinaryFocalCrossentropy
+  double delta = 1;                              // for kHuber
+  double q = 0.5;                                // for kCategoricalGeneralizedCrossEntropy
+  std::optional<int64_t> ignore_class = {};      // for kSparseCategoricalCrossentropy
+  std::shared_ptr<const Model> model = nullptr;  // for kCustom: computes the values
 };
 // Parses a name such as "sparse_categorical_crossentropy". For an unknown name, returns
-// InvalidArgument with a message that suggests or lists names.
+// InvalidArgument with a message that suggests or lists names. kCustom has no name.
 StatusOr<LossKind> ParseLoss(std::string_view name);
 std::string_view Name(LossKind kind);
 
@@ -109,8 +122,13 @@ bool PairsWith(const Shape& labels, const Shape& wanted);
 // Returns the shape of the places of one example: the shape of the output without the last axis.
 Shape PlacesOf(const Shape& output);
 
+// Returns which places count, as bool [b, …places]: those whose label is not the loss's
+// ignore_class. Like Keras, treats this as a mask of the losses. Returns an invalid Output if the
+// loss has no ignore_class, so that all places count.
+graph::Output CountedPlaces(graph::Builder& b, const Loss& loss, graph::Output labels);
+
 // Returns one value per place, as float32 [b, …places]. CheckLoss must have accepted the shapes of
-// the prediction and the labels.
+// the prediction and the labels. Not for kCustom.
 graph::Output LossValues(graph::Builder& b, const Loss& loss, graph::Output prediction,
                          graph::Output labels);
 

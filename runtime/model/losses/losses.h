@@ -32,6 +32,7 @@ Output ClippedCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 Output BinaryCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 Output BinaryFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 Output CategoricalFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
+Output CategoricalGeneralizedCrossEntropy(Builder& b, const Loss& loss, Output p, Output y);
 
 // Implemented in regression.cc:
 Output MeanSquaredError(Builder& b, const Loss& loss, Output p, Output y);

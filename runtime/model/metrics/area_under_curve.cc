@@ -1,4 +1,4 @@
-// Implements AreaUnderCurve.
+// Implements AreaUnderCurve and PointOfCurve.
 #include <algorithm>
 #include <cmath>
 
@@ -47,6 +47,23 @@ double Height(Metric::Summation method, double a, double b) {
 }
 
 }  // namespace
+
+double PointOfCurve(const Metric& metric, std::span<const double> sums) {
+  const size_t n = sums.size() / 4;
+  double best = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const double tp = sums[i], fp = sums[n + i], fn = sums[2 * n + i], tn = sums[3 * n + i];
+    const double recall = NoNan(tp, tp + fn);  // or sensitivity
+    const bool of_precision =
+        metric.kind == Metric::kPrecisionAtRecall || metric.kind == Metric::kRecallAtPrecision;
+    const double other = of_precision ? NoNan(tp, tp + fp) : NoNan(tn, tn + fp);  // or specificity
+    const bool recall_is_given = metric.kind == Metric::kPrecisionAtRecall ||
+                                 metric.kind == Metric::kSpecificityAtSensitivity;
+    if ((recall_is_given ? recall : other) >= *metric.target)
+      best = std::max(best, recall_is_given ? other : recall);
+  }
+  return best;
+}
 
 double AreaUnderCurve(const Metric& metric, std::span<const double> sums) {
   const size_t n = (sums.size() - 2) / 2;

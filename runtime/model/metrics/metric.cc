@@ -1,6 +1,7 @@
 #include "runtime/model/metrics/metric.h"
 
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -35,11 +36,26 @@ constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "true_positives",
                                           "true_negatives",
                                           "false_positives",
-                                          "false_negatives"};
+                                          "false_negatives",
+                                          "precision_at_recall",
+                                          "recall_at_precision",
+                                          "sensitivity_at_specificity",
+                                          "specificity_at_sensitivity",
+                                          "f1_score",
+                                          "fbeta_score",
+                                          "io_u",
+                                          "binary_io_u",
+                                          "mean_io_u",
+                                          "one_hot_io_u",
+                                          "one_hot_mean_io_u",
+                                          "pearson_correlation",
+                                          "concordance_correlation"};
 static_assert(std::size(kOwnNames) == static_cast<size_t>(Metric::kLoss));
 
+constexpr std::string_view kCustomName = "custom";
+
 bool IsCount(const Metric& metric) {
-  return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kFalseNegatives;
+  return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kOneHotMeanIoU;
 }
 
 bool UsesMask(const Metric& metric) {
@@ -67,6 +83,15 @@ LabelForm FormOfMetric(const Metric& metric, bool classes) {
       return classes ? LabelForm::kClasses : LabelForm::kRows;
     case Metric::kLoss:
       return FormOf(metric.loss);
+    case Metric::kOneHotIoU:
+    case Metric::kOneHotMeanIoU:
+    case Metric::kPearsonCorrelation:
+    case Metric::kConcordanceCorrelation:
+      return LabelForm::kRows;
+    case Metric::kIoU:
+    case Metric::kMeanIoU:
+      if (metric.sparse_y_pred) return LabelForm::kValues;
+      return metric.sparse_y_true ? LabelForm::kClasses : LabelForm::kRows;
     default:
       return LabelForm::kValues;
   }
@@ -106,14 +131,16 @@ Output TopK(Builder& b, int64_t k, Output p, Output y) {
   // As in TensorFlow's in_top_k, an example with a score that is not finite counts as wrong.
   const Output infinity = losses::Number(b, p, std::numeric_limits<double>::infinity());
   const Output finite = Min(b, AsFloat(b, Less(b, Abs(b, p), infinity)), {-1});
-  return Mul(b, right, finite);
+  // An example whose label is not a class also counts as wrong; the loss ignores it.
+  const Output has_class = Max(b, AsFloat(b, chosen), {-1});
+  return Mul(b, Mul(b, right, finite), has_class);
 }
 
 // Returns one value per place, for a metric that is a mean or a function of a mean.
 Output Values(Builder& b, const Metric& metric, const Loss& loss, Output p, Output y) {
   switch (metric.kind) {
     case Metric::kBinaryAccuracy:
-      return BinaryAccuracy(b, metric.threshold, p, y);
+      return BinaryAccuracy(b, metric.threshold.value_or(0.5), p, y);
     case Metric::kCategoricalAccuracy:
     case Metric::kSparseCategoricalAccuracy:
       return CategoricalAccuracy(b, p, y);
@@ -122,6 +149,10 @@ Output Values(Builder& b, const Metric& metric, const Loss& loss, Output p, Outp
       return TopK(b, metric.k, p, y);
     case Metric::kRootMeanSquaredError:
       return LossValues(b, {.kind = LossKind::kMeanSquaredError}, p, y);
+    case Metric::kPearsonCorrelation:
+      return counts::PearsonCorrelation(b, p, LabelsLike(b, y, p));
+    case Metric::kConcordanceCorrelation:
+      return counts::ConcordanceCorrelation(b, p, LabelsLike(b, y, p));
     default:
       break;
   }
@@ -132,6 +163,7 @@ Output Values(Builder& b, const Metric& metric, const Loss& loss, Output p, Outp
     own.kind = b.dtype(y) == DType::kInt64 ? LossKind::kSparseCategoricalCrossentropy
                                            : LossKind::kCategoricalCrossentropy;
   }
+  if (InheritsIgnoreClass(metric, loss)) own.ignore_class = loss.ignore_class;
   const Output values = LossValues(b, own, p, y);
   const bool similarity =
       metric.kind == Metric::kLoss && metric.loss == LossKind::kCosineSimilarity;
@@ -148,14 +180,25 @@ Output SumOfValues(Builder& b, Output values) {
                        static_cast<double>(examples) / static_cast<double>(shape.num_elements()));
 }
 
-// Returns weights with the rank of the values: the product of the mask and the sample weights. If
-// only one of them is valid, returns that one. If neither is valid, returns an invalid Output.
-Output WeightsOf(Builder& b, Output values, Output mask, Output sample_weights) {
+// Returns weights with the rank of the values: the product of the factors that are valid. If none
+// is valid, returns an invalid Output.
+Output WeightsOf(Builder& b, Output values, std::initializer_list<Output> factors) {
   Output weights;
-  if (mask.valid()) weights = AlongSteps(b, Cast(b, mask, b.dtype(values)), values);
-  if (!sample_weights.valid() || !b.ok()) return weights;
-  const Output own = AlongSteps(b, sample_weights, values);
-  return weights.valid() && b.ok() ? Mul(b, weights, own) : own;
+  for (const Output factor : factors) {
+    if (!factor.valid() || !b.ok()) continue;
+    const Output own = AlongSteps(b, Cast(b, factor, b.dtype(values)), values);
+    weights = weights.valid() && b.ok() ? Mul(b, weights, own) : own;
+  }
+  return weights;
+}
+
+// Returns the sum of the values or, if one of the factors is valid, the sum of the weighted values
+// and the sum of the weights.
+Output WeightedSums(Builder& b, Output values, std::initializer_list<Output> factors) {
+  const Output weights = WeightsOf(b, values, factors);
+  if (!weights.valid() || !b.ok()) return SumOfValues(b, values);
+  const Output sums[] = {SumOfValues(b, Mul(b, values, weights)), SumOfValues(b, weights)};
+  return Concat(b, {Reshape(b, sums[0], {1}), Reshape(b, sums[1], {1})}, 0);
 }
 
 }  // namespace
@@ -165,12 +208,14 @@ StatusOr<Metric> ParseMetric(std::string_view name) {
     if (kOwnNames[i] == name) return static_cast<Metric::Kind>(i);
   }
   if (const StatusOr<LossKind> loss = ParseLoss(name); loss.ok()) return Metric(*loss);
+  if (name == kCustomName) return Metric(Metric::kCustom);
   const std::vector<std::string_view> names = MetricNames();
   return InvalidArgument("metric ", name, " is not supported",
                          DidYouMean(name, std::vector<std::string>(names.begin(), names.end())));
 }
 
 std::string_view Name(const Metric& metric) {
+  if (metric.kind == Metric::kCustom) return kCustomName;
   return metric.kind == Metric::kLoss ? Name(metric.loss)
                                       : kOwnNames[static_cast<size_t>(metric.kind)];
 }
@@ -179,7 +224,21 @@ std::vector<std::string_view> MetricNames() {
   std::vector<std::string_view> names(std::begin(kOwnNames), std::end(kOwnNames));
   for (int loss = 0; loss <= static_cast<int>(LossKind::kCategoricalHinge); ++loss)
     names.push_back(Name(static_cast<LossKind>(loss)));
+  names.push_back(kCustomName);
   return names;
+}
+
+std::vector<Metric> PerThreshold(const Metric& metric) {
+  if (metric.kind == Metric::kAuc || metric.thresholds.size() < 2) return {metric};
+  std::vector<Metric> metrics;
+  for (const double threshold : metric.thresholds) {
+    Metric& one = metrics.emplace_back(metric);
+    one.thresholds = {threshold};
+    const std::string_view name =
+        metric.given_name.empty() ? Name(metric) : std::string_view(metric.given_name);
+    one.given_name = StrCat(name, "_at_", threshold);
+  }
+  return metrics;
 }
 
 Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
@@ -187,20 +246,30 @@ Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
   const std::string what = StrCat("metric ", Name(metric));
   const bool classes = label_dtype == DType::kInt64;
   const int64_t last = output.rank() == 0 ? 1 : output.dim(-1);
-  if (metric.kind == Metric::kR2Score && output.rank() != 1) {
+  if ((metric.kind == Metric::kR2Score || counts::IsFScore(metric)) && output.rank() != 1) {
     return InvalidArgument(what, " expects an output of one axis, got shape ", output.ToString());
   }
   if (metric.class_id >= last) {
     return InvalidArgument(what, ": class_id is ", metric.class_id, ", but the output has ", last,
                            " classes, from 0");
   }
+  if (metric.top_k > last) {
+    return InvalidArgument(what, ": top_k is ", metric.top_k, ", but the output has only ", last,
+                           " classes");
+  }
   return CheckLabels(what, FormOfMetric(Resolve(metric, last, classes), classes), output,
                      label_dtype, label_shape);
 }
 
+bool InheritsIgnoreClass(const Metric& metric, const Loss& loss) {
+  if (!loss.ignore_class || loss.kind != LossKind::kSparseCategoricalCrossentropy) return false;
+  return metric.kind == Metric::kPerplexity ||
+         (metric.kind == Metric::kLoss && metric.loss == loss.kind);
+}
+
 int64_t SumsOf(const Metric& metric, int64_t elements, bool masked, bool weighted) {
   if (metric.kind == Metric::kR2Score) return 3 * elements + (weighted ? 1 : 0);
-  if (IsCount(metric)) return counts::SumsOf(metric);
+  if (IsCount(metric)) return counts::SumsOf(metric, elements);
   return weighted || (masked && UsesMask(metric)) ? 2 : 1;
 }
 
@@ -208,17 +277,21 @@ Output MetricSums(Builder& b, const Metric& metric, const Loss& loss, Output pre
                   Output labels, Output mask, Output sample_weights) {
   if (!b.ok()) return {};
   if (metric.kind == Metric::kR2Score || IsCount(metric)) {
-    return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction), sample_weights);
+    if (!counts::ComparesClassNumbers(metric)) labels = LabelsLike(b, labels, prediction);
+    return counts::Sums(b, metric, prediction, labels, sample_weights);
   }
   const Shape& shape = b.shape(prediction);
   const int64_t last = shape.rank() == 1 ? 1 : shape.dim(-1);
   const Metric resolved = Resolve(metric, last, b.dtype(labels) == DType::kInt64);
   const Output values = Values(b, resolved, loss, prediction, labels);
   if (!b.ok()) return {};
-  const Output weights = WeightsOf(b, values, UsesMask(resolved) ? mask : Output(), sample_weights);
-  if (!weights.valid()) return SumOfValues(b, values);
-  const Output sums[] = {SumOfValues(b, Mul(b, values, weights)), SumOfValues(b, weights)};
-  return Concat(b, {Reshape(b, sums[0], {1}), Reshape(b, sums[1], {1})}, 0);
+  const Output counted =
+      InheritsIgnoreClass(metric, loss) ? CountedPlaces(b, loss, labels) : Output();
+  return WeightedSums(b, values, {UsesMask(resolved) ? mask : Output(), counted, sample_weights});
+}
+
+Output MeanSums(Builder& b, Output values, Output mask, Output sample_weights) {
+  return b.ok() ? WeightedSums(b, values, {mask, sample_weights}) : Output();
 }
 
 double MetricValue(const Metric& metric, std::span<const double> sums, int64_t examples) {

@@ -58,17 +58,29 @@ Outputs LogSumExp(const OperationCall& call) {
   return {call.operation.keepdims ? result : graph::Sum(b, result, axes, false)};
 }
 
-void ArgmaxArguments(Operation& operation, ArgumentVisitor& visitor) {
+void PositionArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Integer("axis", operation.axis, {.required = true});
   visitor.Flag("keepdims", operation.keepdims);
 }
-Outputs Argmax(const OperationCall& call) {
+// Returns the positions of the largest elements of x, which has the shape of the operand.
+Outputs PositionOfLargest(const OperationCall& call, Output x) {
   Builder& b = call.b;
-  std::vector<int64_t> dims = b.shape(call.x[0]).dims();
+  std::vector<int64_t> dims = b.shape(x).dims();
   const int64_t axis = AxisOf(call, call.operation.axis, static_cast<int64_t>(dims.size()));
-  Output index = Cast(b, ArgMax(b, call.x[0], static_cast<int>(axis)), DType::kInt32);
+  Output index = Cast(b, ArgMax(b, x, static_cast<int>(axis)), DType::kInt32);
   dims[static_cast<size_t>(axis)] = 1;
   return {call.operation.keepdims ? graph::Reshape(b, index, Shape(std::move(dims))) : index};
+}
+Outputs Argmax(const OperationCall& call) {
+  return PositionOfLargest(call, call.x[0]);
+}
+// The least integer has no negative, so the order of integers is reversed by -1 - x.
+Outputs Argmin(const OperationCall& call) {
+  Builder& b = call.b;
+  const Output x = call.x[0];
+  const DType dtype = b.dtype(x);
+  const bool integer = dtype == DType::kInt32 || dtype == DType::kInt64;
+  return PositionOfLargest(call, integer ? Sub(b, Scalar(b, dtype, -1), x) : Neg(b, x));
 }
 
 Outputs Reciprocal(const OperationCall& call) {
@@ -209,7 +221,8 @@ constexpr OperationKind kArrayOperations[] = {
     {"numpy", "Var", kArray, ReductionArguments, VarianceOf},
     {"numpy", "Std", kArray, ReductionArguments, StandardDeviation},
     {"math", "Logsumexp", kArray, ReductionArguments, LogSumExp},
-    {"numpy", "Argmax", kArray, ArgmaxArguments, Argmax},
+    {"numpy", "Argmax", kArray, PositionArguments, Argmax},
+    {"numpy", "Argmin", kArray, PositionArguments, Argmin},
     {"numpy", "Reciprocal", kArray, nullptr, Reciprocal},
     {"numpy", "Repeat", kArray, RepeatArguments, Repeat},
     {"numpy", "Tile", kArray, TileArguments, Tile},

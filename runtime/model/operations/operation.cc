@@ -13,12 +13,7 @@ using graph::Output;
 
 constexpr std::string_view kModules = "keras.src.ops.";
 
-bool IsFloatType(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kBFloat16 ||
-         dtype == DType::kFloat16;
-}
-
-// Returns the type to which Keras promotes two types; their order does not matter. Unlike in NumPy,
+// Returns the type that Keras promotes two types to; their order does not matter. Unlike in NumPy,
 // an integer type and a float type are promoted to the float type, regardless of their sizes.
 DType Promoted(DType a, DType b) {
   if (a == b || b == DType::kBool) return a;
@@ -158,6 +153,11 @@ StatusOr<std::vector<TensorType>> TypesFor(const Operation& operation,
 
 }  // namespace
 
+bool IsFloatType(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kBFloat16 ||
+         dtype == DType::kFloat16;
+}
+
 std::string_view Operation::class_name() const {
   return kind->class_name;
 }
@@ -190,6 +190,14 @@ void Operation::CallArguments(CallVisitor& visitor) {
       operands.resize(1);
       visitor.Operand("x", operands[0]);
       return visitor.Key("key", key);
+    case CallForm::kTake:
+      operands.resize(2);
+      visitor.Operand("x", operands[0]);
+      return visitor.Operand("indices", operands[1]);
+    case CallForm::kStarts:
+      operands.resize(1);
+      visitor.Operand("inputs", operands[0]);
+      return visitor.Key("start_indices", key);
   }
 }
 

@@ -24,18 +24,21 @@ struct Operation {
   std::vector<int64_t> newshape;
   int64_t sections = 1;
   DType dtype = DType::kFloat32;
-  std::string type_name;          // the function's default if empty
-  double low = 0, high = 0;       // for Clip
-  double slope = 0.2;             // for LeakyRelu
-  double alpha = 1;               // for Elu and Celu
-  double b = 4;                   // for Squareplus
-  double threshold = 0.5;         // for HardShrink, SoftShrink and Threshold
-  double default_value = 0;       // for Threshold
-  bool approximate = true;        // for Gelu
-  std::optional<double> epsilon;  // for Normalize
-  int64_t order = 2;              // for Normalize
-  int64_t count = 1;              // num_classes of OneHot, repeats of Repeat, shift of Roll
-  std::vector<int64_t> repeats;   // for Tile
+  std::string type_name;                // the function's default if empty
+  double low = 0, high = 0;             // for Clip
+  double slope = 0.2;                   // for LeakyRelu
+  double alpha = 1;                     // for Elu and Celu
+  double b = 4;                         // for Squareplus
+  double threshold = 0.5;               // for HardShrink, SoftShrink and Threshold
+  double default_value = 0;             // for Threshold
+  bool approximate = true;              // for Gelu
+  std::optional<double> epsilon;        // for Normalize
+  int64_t order = 2;                    // for Normalize
+  std::optional<double> order_of_norm;  // for Norm; null: 2
+  int64_t decimals = 0;                 // for Round
+  std::vector<int64_t> indices;         // for Split; empty: into `sections` equal parts
+  int64_t count = 1;                    // num_classes of OneHot, repeats of Repeat, shift of Roll
+  std::vector<int64_t> repeats;         // for Tile
   std::vector<int64_t> source, destination;  // for Moveaxis
   std::vector<int64_t> margins;  // for Pad: numbers before and after each axis, or one for all
   std::string subscripts;        // for Einsum

@@ -6,6 +6,7 @@
 #include "runtime/graph/ops.h"
 #include "runtime/model/layer/activation.h"
 #include "runtime/model/layer/einsum.h"
+#include "runtime/model/layer/flip.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -157,15 +158,38 @@ Outputs Stacked(const OperationCall& call) {
   return {Concat(call.b, expanded, AxisOf(call, call.operation.axis, rank))};
 }
 
+constexpr int64_t kMostParts = 1024;
+
 void SplitArguments(Operation& operation, ArgumentVisitor& visitor) {
-  visitor.Integer(
-      "indices_or_sections", operation.sections,
-      {.least = 1, .most = 1024, .expected = "an integer from 1 to 1024", .required = true});
+  visitor.CountOrList("indices_or_sections", operation.sections, operation.indices,
+                      {.least = 1,
+                       .most = kMostParts,
+                       .expected = "an integer from 1 to 1024, or a list of such integers",
+                       .required = true});
   visitor.Axis("axis", operation.axis);
+}
+
+// Splits the axis before each of the indices, which must not decrease.
+Outputs SplitAt(const OperationCall& call, size_t axis) {
+  const Shape shape = call.b.shape(call.x[0]);
+  std::vector<int64_t> begin(shape.dims().size()), dims = shape.dims(),
+                                                   ends = call.operation.indices;
+  ends.push_back(shape.dims()[axis]);
+  Outputs parts;
+  for (const int64_t end : ends) {
+    if (end < begin[axis] || end > ends.back() || ends.size() > kMostParts)
+      return {call.b.Fail(InvalidArgument("expected up to ", kMostParts, " indices of an axis of ",
+                                          ends.back(), " elements, in ascending order"))};
+    dims[axis] = end - begin[axis];
+    parts.push_back(Slice(call.b, call.x[0], begin, dims));
+    begin[axis] = end;
+  }
+  return parts;
 }
 Outputs Split(const OperationCall& call) {
   const Shape shape = call.b.shape(call.x[0]);
   const int64_t axis = AxisOf(call, call.operation.axis, shape.rank());
+  if (!call.operation.indices.empty()) return SplitAt(call, static_cast<size_t>(axis));
   const int64_t sections = call.operation.sections, size = shape.dim(static_cast<int>(axis));
   if (size % sections != 0)
     return {call.b.Fail(InvalidArgument(size, " elements do not split into ", sections, " parts"))};
@@ -342,10 +366,11 @@ class Indexing {
   void TakeSlice(const KeyPart& part) {
     const bool whole = !part.start && !part.stop && part.step.value_or(1) == 1;
     const int64_t size = dims_[axis_], step = part.step.value_or(1);
-    if (step < 1 || (axis_ == 0 && !whole)) {
-      b_.Fail(InvalidArgument("expected slices with positive steps, and all of the batch"));
+    if (step == 0 || (axis_ == 0 && !whole)) {
+      b_.Fail(InvalidArgument("expected slices with a step other than 0, and all of the batch"));
       return;
     }
+    if (step < 0) return TakeReversed(part, size, -step);
     const auto bound = [size](int64_t at) {
       return std::clamp(at < 0 ? at + size : at, int64_t{0}, size);
     };
@@ -353,6 +378,22 @@ class Indexing {
     const int64_t covered = std::max<int64_t>(0, end - begin), count = (covered + step - 1) / step;
     Keep(begin, count > 1 ? covered : count);
     if (step > 1 && count > 1) x_ = EveryNth(b_, x_, axis_, step);
+    result_.push_back(count);
+    ++axis_;
+  }
+
+  // Takes the same elements in ascending order, and reverses them.
+  void TakeReversed(const KeyPart& part, int64_t size, int64_t step) {
+    const auto bound = [size](int64_t at) {
+      return std::clamp(at < 0 ? at + size : at, int64_t{-1}, size - 1);
+    };
+    const int64_t first = part.start ? bound(*part.start) : size - 1;
+    const int64_t end = part.stop ? bound(*part.stop) : -1;
+    const int64_t count = std::max<int64_t>(0, (first - end + step - 1) / step);
+    const int64_t covered = count == 0 ? 0 : (count - 1) * step + 1;
+    Keep(count == 0 ? 0 : first - covered + 1, covered);
+    if (step > 1 && count > 1) x_ = EveryNth(b_, x_, axis_, step);
+    if (count > 1 && b_.ok()) x_ = Flipped(b_, x_, static_cast<int64_t>(axis_));
     result_.push_back(count);
     ++axis_;
   }
@@ -369,7 +410,8 @@ class Indexing {
 std::span<const OperationKind> AllOperations() {
   static const auto* const all = [] {
     auto* list = new std::vector<OperationKind>(std::begin(kOperations), std::end(kOperations));
-    for (const auto family : {LogicalOperations(), ActivationOperations(), ArrayOperations()})
+    for (const auto family : {LogicalOperations(), ActivationOperations(), ArrayOperations(),
+                              RoundingOperations(), ReductionOperations()})
       list->insert(list->end(), family.begin(), family.end());
     return list;
   }();

@@ -11,10 +11,10 @@
 namespace tfjob::model::layers {
 
 // Specifies the arguments of a call: one operand, two operands, a condition and two operands, a
-// list, or a value and a key.
-enum class CallForm { kUnary, kBinary, kSelect, kList, kKey };
+// list, a value and a key, a value and constant indices, or a value and an index for each axis.
+enum class CallForm { kUnary, kBinary, kSelect, kList, kKey, kTake, kStarts };
 
-// Contains the graph and the values on which a function operates. Operands that are numbers become
+// Contains the graph and the values that a function operates on. Operands that are numbers become
 // constants in the graph.
 struct OperationCall {
   graph::Builder& b;
@@ -33,10 +33,13 @@ struct OperationKind {
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 
-// Return the functions that logical.cc, activations.cc and arrays.cc define.
+// Return the functions that logical.cc, activations.cc, arrays.cc, rounding.cc and reductions.cc
+// define.
 std::span<const OperationKind> LogicalOperations();
 std::span<const OperationKind> ActivationOperations();
 std::span<const OperationKind> ArrayOperations();
+std::span<const OperationKind> RoundingOperations();
+std::span<const OperationKind> ReductionOperations();
 // Returns the functions of all files.
 std::span<const OperationKind> AllOperations();
 
@@ -50,6 +53,7 @@ void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
 void AxisArgument(Operation& operation, ArgumentVisitor& visitor);
 // Returns the axis, counted from 0. Reports an error to the builder if the axis does not exist.
 int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank);
+bool IsFloatType(DType dtype);
 // Returns the logical negation of the bool tensor x.
 graph::Output Not(graph::Builder& b, graph::Output x);
 // Returns x[key].
