@@ -59,5 +59,13 @@ bool AllFinite(std::span<const float> values, ThreadPool* pool) {
 bool AllFinite(std::span<const double> values, ThreadPool* pool) {
   return FiniteSpan(values, pool);
 }
+bool AllFinite(DType dtype, std::span<const std::byte> values, ThreadPool* pool) {
+  const size_t count = values.size() / SizeOf(dtype);
+  if (dtype == DType::kFloat32)
+    return AllFinite(std::span(reinterpret_cast<const float*>(values.data()), count), pool);
+  if (dtype == DType::kFloat64)
+    return AllFinite(std::span(reinterpret_cast<const double*>(values.data()), count), pool);
+  return true;
+}
 
 }  // namespace tfjob::optimizer

@@ -176,8 +176,7 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
 bool KeepsRows(const Optimizer& optimizer);
 
 // Contains the rows of a gradient that may be nonzero. values[i] is the row with index indices[i].
-// The variable is a matrix, or consecutive rows of a matrix; its first row has the index
-// `first_index`.
+// The variable is a matrix, or consecutive rows of a matrix; its first row has index `first_index`.
 template <typename T>
 struct GradientRows {
   std::span<const int64_t> indices;  // ascending and distinct indices of the variable's rows

@@ -38,9 +38,10 @@ StatusOr<state::Variable> ParseVariable(const JsonField& json) {
   return result;
 }
 
-Json ToJson(const std::vector<TaskId>& tasks) {
+Json ToJson(const std::vector<state::TaskId>& tasks) {
   Json array = Json::array();
-  for (const TaskId& task : tasks) array.push_back({{"type", task.type}, {"index", task.index}});
+  for (const state::TaskId& task : tasks)
+    array.push_back({{"type", task.type}, {"index", task.index}});
   return array;
 }
 
@@ -82,12 +83,12 @@ StatusOr<std::vector<int>> ParseIndices(const JsonField& json) {
   return variables;
 }
 
-StatusOr<std::vector<TaskId>> ParseTasks(const JsonField& json) {
-  std::vector<TaskId> tasks;
+StatusOr<std::vector<state::TaskId>> ParseTasks(const JsonField& json) {
+  std::vector<state::TaskId> tasks;
   if (!json.present()) return tasks;
   ASSIGN_OR_RETURN(auto elements, json.Elements());
   for (const JsonField& element : elements) {
-    TaskId& task = tasks.emplace_back();
+    state::TaskId& task = tasks.emplace_back();
     ASSIGN_OR_RETURN(task.type, element["type"].String());
     ASSIGN_OR_RETURN(task.index, element["index"].Int32());
   }
@@ -134,7 +135,7 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
 
 // Names appear in logs and as keys of maps, so they must be short and contain only plain
 // characters, as in the handshake.
-bool IsTask(const TaskId& task) {
+bool IsTask(const state::TaskId& task) {
   return !task.type.empty() && task.type.size() <= 63 && task.index >= 0 &&
          std::ranges::all_of(task.type, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -146,7 +147,7 @@ Status ValidateTasks(const Definition& definition) {
     return InvalidArgument("tasks: expected at most ", kMaxTrainingTasks, ", got ",
                            definition.tasks.size());
   }
-  for (const TaskId& task : definition.tasks) {
+  for (const state::TaskId& task : definition.tasks) {
     if (!IsTask(task)) return InvalidArgument("tasks: '", task.type, " ", task.index, "'");
   }
   if (definition.start_timeout < Duration(0) || definition.start_timeout > kMaxStartTimeout) {

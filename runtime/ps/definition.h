@@ -10,16 +10,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/optimizer/clipping.h"
+#include "runtime/state/task_id.h"
 #include "runtime/state/training_state.h"
 
 namespace tfjob::ps {
-
-// A task that computes gradients.
-struct TaskId {
-  std::string type;  // "worker"
-  int32_t index = 0;
-  bool operator==(const TaskId&) const = default;
-};
 
 enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
 enum class Placement : uint8_t {
@@ -35,7 +29,7 @@ struct Definition {
   int replicas_to_aggregate = 1;
   // Synchronous only: the tasks whose gradients are expected, as far as the chief knows them. The
   // first step waits for them for up to `start_timeout`.
-  std::vector<TaskId> tasks;
+  std::vector<state::TaskId> tasks;
   Duration start_timeout{0};
   // Synchronous only: how the servers clip the mean of a step. Asynchronous contributions are
   // clipped by the tasks that compute them.
@@ -47,10 +41,9 @@ struct Definition {
   // The indices in `state` of the variables whose gradients arrive as rows, in ascending order.
   // These variables are matrices whose rows have at most max_shard_bytes bytes.
   std::vector<int> row_gradients;
-  // The indices in `state`, in ascending order, of the tables, which are variables of which tasks
-  // read only the rows that a batch needs. Tables are matrices whose rows have at most
-  // max_shard_bytes and at most kMaxTableRowBytes bytes. Tables that the optimizer changes are also
-  // in row_gradients.
+  // The indices in `state`, in ascending order, of the tables. Tasks read only those rows of a
+  // table that a batch needs. Tables are matrices whose rows have at most max_shard_bytes and at
+  // most kMaxTableRowBytes bytes. Tables that the optimizer changes are also in row_gradients.
   std::vector<int> tables;
 
   bool operator==(const Definition&) const = default;
@@ -60,7 +53,7 @@ struct Definition {
 bool HasRowGradient(const Definition& definition, int variable);
 // Returns whether tasks read only rows of this variable.
 bool IsTable(const Definition& definition, int variable);
-// Returns the number of bytes of a row of a variable that is a matrix.
+// Returns the bytes per row of a variable that is a matrix.
 int64_t RowBytes(const state::Variable& variable);
 
 // Returns the number of norms by which a step's mean is clipped: 0 if it is not clipped by norm,
@@ -98,10 +91,10 @@ struct Assignment {
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// Returns a 64-bit digest of the properties on which all tasks must agree. The digest is the same
-// on every machine. It excludes start_timeout. It also excludes the tasks and
-// replicas_to_aggregate, which defaults to their number, because a worker added by scaling sees
-// more tasks than the workers that started before it.
+// Returns a 64-bit digest of the properties that all tasks must agree on. The digest is the same on
+// every machine. It excludes start_timeout. It also excludes the tasks and replicas_to_aggregate,
+// which defaults to their number, because a worker added by scaling sees more tasks than the
+// workers that started before it.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

@@ -63,7 +63,8 @@ TEST(Definition, CarriesTheTasksOutsideItsFingerprint) {
   definition.start_timeout = 5s;
   EXPECT_EQ(Fingerprint(definition), without);
   EXPECT_EQ(ParseAssignment(Serialize({definition, {"a:1"}}))->definition, definition);
-  for (const TaskId& wrong : std::vector<TaskId>{{"", 0}, {"a b", 0}, {"worker", -1}}) {
+  for (const state::TaskId& wrong :
+       std::vector<state::TaskId>{{"", 0}, {"a b", 0}, {"worker", -1}}) {
     definition.tasks[1] = wrong;
     EXPECT_TRUE(absl::IsInvalidArgument(Validate(definition))) << wrong.type;
   }

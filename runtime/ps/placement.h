@@ -27,7 +27,7 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-// Returns the number of shards into which a variable is split. The variable's size must be within
+// Returns how many shards a variable is split into. The variable's size must be within
 // kMaxVariableBytes.
 int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes);
 

@@ -1,4 +1,4 @@
-// Provides a relay between clients and a server, with which tests break connections within a frame.
+// Provides a relay between clients and a server. Tests use it to break connections within a frame.
 #pragma once
 
 #include <arpa/inet.h>

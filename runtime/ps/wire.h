@@ -88,6 +88,11 @@ enum Type : uint16_t {
   kReadCopy = 28,
   kCopied = 29,  // D: one segment, as in kFill
 
+  // M: chief: sets the learning rate of later updates; step: the number of updates when it was set;
+  // value: its bits; no answer. Sent ahead of the chief's next contribution: in synchronous mode to
+  // ps 0, whose commits contain the rate; in asynchronous mode to every server.
+  kSetRate = 32,
+
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.
   kParticipant = 30,  // M: to ps 0
   kCoordinator = 31,  // M: from ps 0

@@ -1,4 +1,4 @@
-// Defines the secret with which two tasks prove their identities to each other before any other
+// Defines the secret that two tasks use to prove their identities to each other before any other
 // exchange (runtime/wire). The subsequent data is not encrypted.
 #pragma once
 

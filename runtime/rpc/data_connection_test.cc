@@ -124,7 +124,7 @@ TEST_F(DataConnectionTest, IsRefusedBeforeTheHandlerSeesAPeerThatDoesNotBelongHe
   EXPECT_EQ(Refusal(WorkerOf("job-a", 1), {}).code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Refusal(WorkerOf("job-a", 1), KeyOf('a'), "not a channel").code(),
             StatusCode::kDataLoss);
-  // A caller without claims may read progress, but may not open data connections.
+  // A caller without claims may read progress, but must not open data connections.
   const Credentials key = KeyOf('a');
   EXPECT_EQ(
       wire::Dial(address(), {.key = &*key.key, .purpose = wire::Purpose::kData}).status().code(),

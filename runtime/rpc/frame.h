@@ -113,7 +113,7 @@ class IncomingFrame {
   // arrive. Before this memory grows by `bytes`, Load calls `take`, if any, and returns its error.
   // Returns Unavailable if the stream breaks.
   Status Load(const std::function<Status(size_t bytes)>& take = nullptr);
-  // Frees the memory of a large payload, from which no further bytes can then be read.
+  // Frees the memory of a large payload. No further bytes can then be read from it.
   void Drop();
 
   // For transports: set `pieces` to the bytes of the next frame, then call Parse.

@@ -147,7 +147,7 @@ HandshakeTimer::HandshakeTimer(Transport& transport, Duration timeout)
     MutexLock lock(state->mutex);
     while (!state->done) {
       if (!state->done_changed.WaitUntil(state->mutex, deadline) && !state->done) {
-        // Cancel the transport, which unblocks the Read or Write on which the handshake waits.
+        // Cancel the transport, which unblocks the Read or Write that the handshake waits on.
         state->expired = true;
         transport.Cancel();
         return;

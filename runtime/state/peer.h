@@ -1,4 +1,4 @@
-// Describes the other tasks with which a task communicates: their health, and the events that
+// Describes the other tasks that a task communicates with: their health, and the events that
 // concern them. A strategy reports health and events. The trainer uses these reports for the log,
 // for the progress, and to detect the end of the job.
 #pragma once
@@ -57,6 +57,8 @@ struct PeerEvent {
     // (kServerEnding) keeps its state until the chief has copied it, or until the server must exit.
     kEnding,
     kServerEnding,
+    kDropped,   // the tasks that train together continue without the peer, which was lost
+    kRejoined,  // a dropped peer trains with them again
     kAbsent,  // training began without the tasks that the message names; "" if all have joined now
   };
   Kind kind = Kind::kWaiting;

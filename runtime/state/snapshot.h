@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/state/learning_rate.h"
 #include "runtime/state/loss_scale.h"
 #include "runtime/state/streamed_value.h"
 #include "runtime/state/training_state.h"
@@ -48,6 +49,8 @@ struct Snapshot {
   std::string ledger;
   // Set if the model computes in float16 and the run has performed a step.
   std::optional<LossScale> loss_scale = {};
+  // The rate of the next update, if the run has set one (Strategy::SetLearningRate).
+  std::optional<LearningRate> learning_rate = {};
 };
 
 // Replaces every variable with its moving average, as Keras does at the end of training. Has no

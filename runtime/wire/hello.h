@@ -110,7 +110,7 @@ class CallerHello {
 };
 
 // The maximum size of a ListenerHello, which runs the listener's side of a hello, including the
-// memory to which it points.
+// memory that it points to.
 inline constexpr size_t kListenerHelloBytes = 4096;
 
 class ListenerHello {

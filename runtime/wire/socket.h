@@ -42,9 +42,9 @@ std::string HostText(const sockaddr_storage& address);
 std::string AddressText(const sockaddr_storage& address);
 
 // Sets the option that every connection between tasks needs: TCP_NODELAY, so that small frames are
-// not delayed. Does not set TCP_USER_TIMEOUT, which would also close the connection to a live peer
-// that does not read for a while, such as a group member that is still computing. The leases of
-// streams and groups, the deadlines of gRPC calls and gRPC's keepalive detect silent peers.
+// not delayed. Does not set TCP_USER_TIMEOUT, because it would also close the connection to a live
+// peer that does not read for a while, such as a group member that is still computing. The leases
+// of streams and groups, the deadlines of gRPC calls and gRPC's keepalive detect silent peers.
 void PrepareSocket(int fd);
 
 // Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a

@@ -177,6 +177,15 @@ class ParameterClient {
   // there are tables, once the snapshot is destroyed. No step is applied until their successors are
   // up, so the copy contains the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
+  // Sets the learning rate of later updates. Only the chief may call it, between steps. The servers
+  // receive the rate ahead of this task's next contribution. In synchronous mode, they use it from
+  // the same step on, which is the next one unless the step can do without this task's
+  // contribution. A rollback also resets the rate. In asynchronous mode, the rate applies on every
+  // server to contributions that arrive after it, also on servers that are filled again later.
+  virtual void SetLearningRate(const state::LearningRate& rate) = 0;
+  // Returns the rate that the chief has set, as far as this task knows; nullopt for the
+  // optimizer's.
+  virtual std::optional<state::LearningRate> learning_rate() const = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
   // Announces that this task computes no further gradients because its data or its work is

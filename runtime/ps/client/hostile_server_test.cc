@@ -47,6 +47,7 @@ class CopyTest : public HostileServerTest {
     server_.script[wire::kPull] = {
         {{{.type = wire::kValues, .flags = wire::kLast}, {{.bytes = Floats(1, 1)}}}}};
   }
+  ~CopyTest() override { connector_.Close("here"); }  // its thread uses `server_`
   const Answer end_{{.type = wire::kSnapshotEnd}, {{}}};
   ScriptedServer server_;
 };
@@ -116,6 +117,7 @@ TEST_F(HostileServerTest, AFillThatHasNotBeenSentIsNotConfirmed) {
   EXPECT_TRUE(chief.events.Said("it confirmed the state before all of it was sent"));
   server.released = true;
   chief.client.reset();
+  connector_.Close("here");  // its thread uses `server`
 }
 
 // Answers a contribution after its first frame, and stops reading until `released`. Then checks

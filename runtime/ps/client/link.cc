@@ -30,6 +30,14 @@ std::vector<state::PeerState> ParseMembers(const Json& document) {
   return members;
 }
 
+// Returns the learning rate in a server's state, or nullopt if there is none, or no valid one.
+std::optional<state::LearningRate> ParseRate(const Json& document) {
+  const JsonField field = JsonField(document)["learning_rate"];
+  const state::LearningRate rate{.rate = field["rate"].Double().value_or(-1),
+                                 .step = field["step"].IntOr(0).value_or(0)};
+  return rate.IsValid() ? std::optional(rate) : std::nullopt;
+}
+
 }  // namespace
 
 Link::Link(LinkContext& context, int server)
@@ -80,6 +88,7 @@ Status Link::Connect(Duration timeout) {
     ending_ = false;
     registered_ = false;
     announced_ = 0;
+    sent_rate_.reset();
     why_ = OkStatus();
     live_ = connection_.get();
   }
@@ -312,6 +321,7 @@ StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(state.fingerprint, JsonField(body)["fingerprint"].StringOr(""));
   ASSIGN_OR_RETURN(state.servers, JsonField(body)["servers"].IntOr(0));
   ASSIGN_OR_RETURN(state.incarnation, JsonField(body)["incarnation"].IntOr(0));
+  state.learning_rate = ParseRate(body);
   return state;
 }
 
@@ -335,6 +345,13 @@ void Link::OnAttendance(const Json& state) {
                               ", which did not start within strategy.start_timeout_secs"));
 }
 
+// The chief knows which rate it has set, before ps 0 does.
+void Link::OnRate(const Json& state) {
+  if (context_.options.chief) return;
+  MutexLock lock(context_.mutex);
+  context_.learning_rate = ParseRate(state);
+}
+
 void Link::Poll() {
   MutexLock lock(context_.mutex);
   if (live_ != nullptr) live_->Send({.type = wire::kQuery});
@@ -354,11 +371,12 @@ void Link::OnState(rpc::IncomingFrame& frame) {
   if (server_ == 0 && document.ok()) {
     std::vector<state::PeerState> members = ParseMembers(*document);
     OnAttendance(*document);
+    if ((frame.header.flags & wire::kReady) != 0) OnRate(*document);
     MutexLock lock(context_.mutex);
     context_.members.Take(std::move(members), SteadyNow(), context_.options.liveness.lease);
   }
   NoteEndings((frame.header.flags & wire::kEnding) != 0, body);
-  // Sequence 0 marks the answer to Poll, for which no caller waits.
+  // Sequence 0 marks the answer to Poll, which no caller waits for.
   if (frame.header.sequence != 0) Settle(frame.header, OkStatus(), std::move(body));
 }
 

@@ -61,10 +61,13 @@ struct LinkContext {
   bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 suspends commits during a copy
   Members members ABSL_GUARDED_BY(mutex);
   std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // the tasks that were asked to stop
-  // The tasks for which the first step is waiting, and the tasks without which that step started,
-  // as last reported.
+  // The tasks that the first step is waiting for, and the tasks without which that step started, as
+  // last reported.
   std::string missing ABSL_GUARDED_BY(mutex), absent ABSL_GUARDED_BY(mutex);
   int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // this process's incarnation; 0: none
+  // See ParameterClient::SetLearningRate. In the chief, the rate that all servers are to have; in
+  // the other tasks, the rate that ps 0 last reported.
+  std::optional<state::LearningRate> learning_rate ABSL_GUARDED_BY(mutex);
 };
 
 // The state of a server, as the server last reported it.
@@ -75,6 +78,7 @@ struct RemoteState {
   std::string fingerprint;  // "" unless ready
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
   int64_t incarnation = 0;  // the lowest incarnation that the server accepts from this process
+  std::optional<state::LearningRate> learning_rate = {};  // the rate that the chief has set
 };
 
 // One thread at a time may use a link: the one that calls the ParameterClient, or a thread that the
@@ -264,6 +268,8 @@ class Link : public rpc::ConnectionHandler {
   };
   RowRange RowsOf(const Step& step, const Shard& shard) const;
   void StartRows() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Chief: sends the learning rate, unless the server already has it.
+  void SendRate() ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   void OnValues(rpc::IncomingFrame& frame);
   void EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status);
@@ -282,6 +288,7 @@ class Link : public rpc::ConnectionHandler {
   void OnState(rpc::IncomingFrame& frame);
   void NoteEndings(bool ending, const std::string& body);
   void OnAttendance(const Json& state);
+  void OnRate(const Json& state);
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   StatusOr<Answer> AwaitTransfer(uint64_t number);
@@ -317,7 +324,9 @@ class Link : public rpc::ConnectionHandler {
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool registered_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t announced_ ABSL_GUARDED_BY(context_.mutex) = 0;  // the announced incarnation; 0: none
-  Status why_ ABSL_GUARDED_BY(context_.mutex);             // the reason, if down or refused
+  // The rate that the chief has sent on this connection since it last filled the server.
+  std::optional<state::LearningRate> sent_rate_ ABSL_GUARDED_BY(context_.mutex);
+  Status why_ ABSL_GUARDED_BY(context_.mutex);  // the reason, if down or refused
   rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   bool ending_ ABSL_GUARDED_BY(context_.mutex) = false;  // the server was asked to stop
 

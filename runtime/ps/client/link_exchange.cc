@@ -1,5 +1,6 @@
 // Implements a link's part of a step: sends the gradients and receives the values.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "runtime/ps/client/link.h"
@@ -21,6 +22,16 @@ Link::Part Link::part() const {
   return answered_ ? Part::kAnswered : Part::kAwaited;
 }
 
+// In synchronous mode, the commits of ps 0 tell the other servers.
+void Link::SendRate() {
+  const std::optional<state::LearningRate>& rate = context_.learning_rate;
+  if (!context_.options.chief || !rate || sent_rate_ == rate) return;
+  sent_rate_ = rate;
+  if (server_ != 0 && context_.options.definition.mode == Mode::kSynchronous) return;
+  live_->Send(
+      {.type = wire::kSetRate, .step = rate->step, .value = std::bit_cast<int64_t>(rate->rate)});
+}
+
 void Link::Start(int64_t epoch) {
   const Step& step = context_.step;
   started_ = first_ = true;
@@ -37,6 +48,7 @@ void Link::Start(int64_t epoch) {
     announced_ = context_.incarnation;
     live_->Send({.type = wire::kAnnounce, .value = announced_});
   }
+  SendRate();
   if (step.rows) return StartRows();
   if (Pulls()) {
     live_->Send(

@@ -5,6 +5,7 @@
 
 #include "runtime/ps/client/link.h"
 #include "runtime/ps/limits.h"
+#include "runtime/ps/rate_record.h"
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
@@ -28,6 +29,9 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   // Send only this server's lines, because the total size of all servers' lines may be too large
   // for a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
+  const std::optional<state::LearningRate>& rate = snapshot.learning_rate;
+  if (rate && state::CheckMaySet(rate->rate, context_.options.definition.state.optimizer).ok())
+    ledger += RateRecord(*rate);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger.size(), StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(Request({.type = wire::kDefine, .value = epoch}, std::move(assignment),
                           context_.options.stall_after)
@@ -38,6 +42,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
     if (live_ == nullptr) return Unavailable(name_, ": not connected");
     number = next_request_++;
     pending_ = {.number = number};
+    sent_rate_.reset();
     fill_ = {.snapshot = &snapshot, .request = number, .epoch = epoch, .ledger = std::move(ledger)};
     moved_ = 0;
     to_move_ = BytesToFill(snapshot);

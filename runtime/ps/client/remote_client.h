@@ -32,6 +32,8 @@ class RemoteClient : public ParameterClient {
   void MarkReady(int variable) override;
   StatusOr<StepResult> EndStep() override;
   StatusOr<state::Snapshot> TakeSnapshot() override;
+  void SetLearningRate(const state::LearningRate& rate) override;
+  std::optional<state::LearningRate> learning_rate() const override;
   Status Restore(const state::Snapshot& snapshot) override;
   Status Leave() override;
   Status Withdraw() override;
@@ -100,6 +102,9 @@ class RemoteClient : public ParameterClient {
   // Fills the given servers under one new epoch, which is higher than any earlier epoch of the job.
   Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
+  // Asynchronous mode only. Returns the rate for servers that are filled again: the one that the
+  // other servers use.
+  std::optional<state::LearningRate> RateOfOthers() const;
   // `tables` is null if the definition has none.
   Status TryCopy(state::Snapshot& snapshot, CopiedTables* tables);
   std::vector<size_t> EndingServers();
@@ -116,7 +121,7 @@ class RemoteClient : public ParameterClient {
   std::string Awaited(std::string& peers);
   bool synchronous() const { return context_.options.definition.mode == Mode::kSynchronous; }
 
-  LinkContext context_;
+  mutable LinkContext context_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const uint64_t fingerprint_;
   std::vector<std::vector<int>> shards_of_;  // indexed by variable

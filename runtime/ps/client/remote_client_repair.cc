@@ -238,6 +238,7 @@ Status RemoteClient::ContinueAsynchronous() {
   if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
   if (!Registered()) return OkStatus();
   MutexLock lock(context_.mutex);
+  if (!context_.learning_rate) context_.learning_rate = states_[0].learning_rate;
   if (!context_.step.active) return OkStatus();
   const auto runs = [](const auto& link) {
     const Link::Part part = link->part();
@@ -274,6 +275,7 @@ Status RemoteClient::ContinueSynchronous() {
   if (other && epoch_ != 0) rolled_back_ = true;
   epoch_ = states_[0].epoch;
   MutexLock lock(context_.mutex);
+  if (other) context_.learning_rate = states_[0].learning_rate;
   Step& step = context_.step;
   if (!step.active || (step.rows && rolled_back_)) return OkStatus();
   if (rolled_back_ && !step.pull) {

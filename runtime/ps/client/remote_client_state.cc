@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/ps/client/remote_client.h"
 #include "runtime/ps/limits.h"
+#include "runtime/ps/rate_record.h"
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
@@ -59,6 +60,11 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
       servers, ", ", [&](std::string* out, size_t i) { out->append(links_[i]->name()); });
   Say(state::PeerEvent::Kind::kRestoring, names, StrCat("the chief fills ", names));
   ASSIGN_OR_RETURN(state::Snapshot snapshot, context_.options.provide_state());
+  // In asynchronous mode, the other servers keep their state, and with it their rate.
+  if (!synchronous()) {
+    const std::optional<state::LearningRate> rate = RateOfOthers();
+    if (rate) snapshot.learning_rate = rate;
+  }
   Status status = Fill(servers, snapshot);
   if (!status.ok()) {
     Say(state::PeerEvent::Kind::kWaiting, names,
@@ -67,6 +73,25 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   // Ignore other errors: if a server was lost during the fill, the next round of repair handles the
   // loss.
   return IsLasting(status) ? status : OkStatus();
+}
+
+std::optional<state::LearningRate> RemoteClient::RateOfOthers() const {
+  if (const std::optional<state::LearningRate> own = learning_rate()) return own;
+  // This process has replaced a chief that may have set a rate.
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (known_[i] && states_[i].ready && states_[i].learning_rate) return states_[i].learning_rate;
+  }
+  return std::nullopt;
+}
+
+void RemoteClient::SetLearningRate(const state::LearningRate& rate) {
+  MutexLock lock(context_.mutex);
+  context_.learning_rate = rate;
+}
+
+std::optional<state::LearningRate> RemoteClient::learning_rate() const {
+  MutexLock lock(context_.mutex);
+  return context_.learning_rate;
 }
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
@@ -89,6 +114,7 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snaps
     filled.ready = true;
     filled.epoch = epoch;
     filled.step = snapshot.global_step;
+    filled.learning_rate = snapshot.learning_rate;
     filled.fingerprint = StrCat(fingerprint_);
     filled.servers = static_cast<int64_t>(links_.size());
   }
@@ -103,6 +129,8 @@ Status RemoteClient::Restore(const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(Fill(AllServers(), snapshot));
   // The caller reads the values with WaitReady.
   step_ = snapshot.global_step;
+  MutexLock lock(context_.mutex);
+  context_.learning_rate = snapshot.learning_rate;
   return OkStatus();
 }
 
@@ -244,6 +272,9 @@ Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
   RETURN_IF_ERROR(copied);
   snapshot.global_step = answers[0].header.step;  // ps 0 owns the step
   for (const Link::Answer& answer : answers) snapshot.ledger += answer.body;
+  snapshot.learning_rate = TakeRate(snapshot.ledger);
+  // The servers do not know yet what the chief has set since its last contribution.
+  if (const std::optional<state::LearningRate> own = learning_rate()) snapshot.learning_rate = own;
   return OkStatus();
 }
 

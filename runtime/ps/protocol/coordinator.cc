@@ -323,7 +323,11 @@ bool Coordinator::AllApplied() const {
 }
 
 void Coordinator::CommitStep(CoordinatorActions& actions) {
-  Commit commit{.epoch = epoch_, .step = step_, .set = complete_, .measured = groups_ > 0};
+  Commit commit{.epoch = epoch_,
+                .step = step_,
+                .set = complete_,
+                .measured = groups_ > 0,
+                .learning_rate = learning_rate_};
   // Use the earliest contributions and drop the later ones. Sort the set, because the bits of a sum
   // depend on the order of its terms, which must not depend on the network.
   commit.set.resize(aggregate_);
@@ -417,10 +421,10 @@ CoordinatorActions Coordinator::Tick(Duration now) {
 
 void Coordinator::RepeatCommit(CoordinatorActions& actions) const {
   for (size_t i = 0; i < participants_.size(); ++i) {
-    // Resend the message, which may have been lost with a connection: the totals if there are any
-    // (all servers then have the commit), otherwise the commit. A server that has already applied
-    // the commit answers with its step; a server that is waiting for the totals answers with its
-    // squares.
+    // Resend the message, because it may have been lost with a connection: the totals if there are
+    // any (all servers then have the commit), otherwise the commit. A server that has already
+    // applied the commit answers with its step; a server that is waiting for the totals answers
+    // with its squares.
     if (participants_[i].epoch != epoch_ || participants_[i].step >= step_) continue;
     if (totals_) {
       actions.messages.emplace_back(static_cast<int>(i), *totals_);

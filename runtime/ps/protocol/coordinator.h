@@ -1,9 +1,8 @@
-// Implements ps 0's part of the synchronous protocol, which docs/internals.md explains. The
-// coordinator owns the step. It commits the earliest contributions that every server has staged,
-// that is, received and kept. It grants tokens, which request further batches from workers. If the
-// servers no longer have the same state, it declares the state void. If the mean is clipped by a
-// norm, a commit has one more round, in which the coordinator sums the squares that the servers
-// report.
+// Implements ps 0's part of the synchronous protocol (see docs/internals.md). The coordinator owns
+// the step. It commits the earliest contributions that every server has staged, that is, received
+// and kept. It grants tokens that ask workers for more batches. If the servers no longer have the
+// same state, it declares the state void. Clipping by norm adds a round to the commit, in which the
+// coordinator sums the squares that the servers report.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +66,7 @@ class Coordinator {
   // The wait ends at `until`. Call before the first Fill. Has no effect after the first commit was
   // possible, because tasks lost during training must not delay the other tasks.
   void Gather(std::vector<Worker> workers, Duration until);
-  // Returns the workers for which the first step is still waiting.
+  // Returns the workers that the first step is still waiting for.
   std::vector<Worker> Missing() const;
 
   // Called after ps 0 has been filled with a state of a new epoch. Commits start once all servers
@@ -77,6 +76,10 @@ class Coordinator {
   // its part of the mean, and applies its part once it has the totals over all servers.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate,
                           bool merges = false, size_t groups = 0);
+  // Sets the learning rate of the steps that are committed from now on; nullopt for the one that
+  // the servers were filled with. Every commit contains the rate, so all servers use it from the
+  // same step on, whichever messages are lost.
+  void SetLearningRate(std::optional<double> rate) { learning_rate_ = rate; }
   // Called when ps 0 no longer has a valid state. Aborts the epoch on every server and ends
   // any hold.
   CoordinatorActions Void();
@@ -103,9 +106,9 @@ class Coordinator {
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
   // Called periodically. Resends the last commit to servers that have not applied it, and ends an
-  // expired hold. Except during a hold, withdraws the token of a member for which others have
-  // waited longer than the step's lease. Such a member counts as computing again as soon as it
-  // sends a message.
+  // expired hold. Except during a hold, withdraws the token of a member that others have waited for
+  // longer than the step's lease. Such a member counts as computing again as soon as it sends a
+  // message.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.
@@ -166,6 +169,7 @@ class Coordinator {
   std::optional<Commit> last_commit_;
   std::optional<Totals> totals_;  // the last commit's, once all servers have measured it
   size_t groups_ = 0;             // 0: commits are not measured
+  std::optional<double> learning_rate_;
   Duration repeated_{0};
 
   std::map<Worker, Member> members_;

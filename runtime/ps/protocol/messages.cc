@@ -1,6 +1,7 @@
 #include "runtime/ps/protocol/messages.h"
 
 #include <bit>
+#include <cmath>
 #include <sstream>
 
 namespace tfjob::ps::protocol {
@@ -35,6 +36,20 @@ std::istream& operator>>(std::istream& in, std::vector<double>& numbers) {
   return in;
 }
 
+// Reads the learning rate at the end of a commit, if it has one. Returns false if what follows is
+// not a learning rate.
+bool ReadRate(std::istream& in, std::optional<double>& rate) {
+  std::string key;
+  uint64_t bits = 0;
+  if ((in >> std::ws).eof()) {
+    in.clear(in.rdstate() & ~std::ios::failbit);
+    return true;
+  }
+  if (!(in >> key >> bits) || key != "rate") return false;
+  rate = std::bit_cast<double>(bits);
+  return std::isfinite(*rate) && *rate >= 0;
+}
+
 template <typename Message>
 std::optional<Message> IfGood(const std::istream& in, Message message) {
   if (in.fail()) return std::nullopt;
@@ -64,6 +79,7 @@ std::string Encode(const ToParticipant& message) {
     out << (commit->measured ? "measure " : "commit ") << commit->epoch << ' ' << commit->step
         << ' ' << commit->set.size();
     for (const Name& name : commit->set) out << name;
+    if (commit->learning_rate) out << " rate " << std::bit_cast<uint64_t>(*commit->learning_rate);
   } else if (const auto* abort = std::get_if<Abort>(&message)) {
     out << "abort " << abort->epoch;
   } else if (const auto* merge = std::get_if<Merge>(&message)) {
@@ -114,6 +130,7 @@ std::optional<ToParticipant> DecodeToParticipant(const std::string& text) {
     in >> commit.epoch >> commit.step >> count;
     if (in.fail() || count == 0 || count > kMostNames) return std::nullopt;
     for (size_t i = 0; i < count && !in.fail(); ++i) in >> commit.set.emplace_back();
+    if (!in.fail() && !ReadRate(in, commit.learning_rate)) return std::nullopt;
     return IfGood<ToParticipant>(in, std::move(commit));
   }
   if (kind == "abort") {

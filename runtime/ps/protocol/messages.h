@@ -1,6 +1,6 @@
 // Defines the messages between the coordinator on ps 0 and the participant on each server. A
 // message may be lost, duplicated or delayed. Messages contain epochs and names of contributions,
-// by which the receiver recognises outdated and repeated messages.
+// so the receiver recognises outdated and repeated messages.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Hello {              // sent on connecting, then repeated
 };
 struct StagedReport {  // all bytes of the contribution have arrived and are kept
   int64_t epoch = 0;
-  int64_t step = 0;  // the step for which it was computed
+  int64_t step = 0;  // the step that it was computed for
   Name name;
   int64_t drawn = 0;  // the worker's batches drawn so far, including this one; 0: not counted
   bool operator==(const StagedReport&) const = default;
@@ -52,6 +52,8 @@ struct Commit {  // apply the mean of `set` as step `step`
   int64_t step = 0;
   std::vector<Name> set;  // in the order of summation; not empty
   bool measured = false;  // report the mean's squares, and apply the mean once the Totals arrive
+  // The learning rate of this step and the later ones. If unset, the rate does not change.
+  std::optional<double> learning_rate = {};
   bool operator==(const Commit&) const = default;
 };
 struct Abort {  // the states of this and all earlier epochs are void

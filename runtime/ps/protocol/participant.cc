@@ -58,8 +58,8 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
     // The worker repeats the contribution because the answer was lost.
     actions.answers.push_back({.name = name, .step = step_, .dropped = false});
   } else if (staged_.contains(name)) {
-    // The worker repeats the contribution before its step is decided. Also repeat the report, which
-    // may have been lost.
+    // The worker repeats the contribution before its step is decided. Also repeat the report,
+    // because it may have been lost.
     actions.messages.push_back(StagedReport{epoch, step, name, staged_[name].drawn});
   } else if (step < step_) {
     actions.forget.push_back(name);

@@ -100,7 +100,7 @@ class Participant {
   void OnTotals(const Totals& totals, ParticipantActions& actions);
   void ReportSquares(ParticipantActions& actions) const;
   struct Contribution {
-    int64_t step = 0;  // the step for which it was computed
+    int64_t step = 0;  // the step that it was computed for
     int64_t drawn = 0;
   };
   bool Current(int64_t epoch) const { return epoch_ != 0 && epoch == epoch_; }

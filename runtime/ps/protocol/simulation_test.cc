@@ -443,8 +443,8 @@ class Simulation {
     worker(i).alive = false;
     if (i == 0) holding_ = false;
     Departs(i);
-    // A worker that restarts soon may rejoin the job during the step to which its predecessor
-    // contributed.
+    // A worker that restarts soon may rejoin the job during the step that its predecessor
+    // contributed to.
     const int least = Chance(0.5) ? 1 : 150;
     After(least, least == 1 ? 20 : 700, [this, i] { StartWorker(i); });
   }

@@ -15,9 +15,9 @@ namespace tfjob::ps {
 // A process introduces itself with an instance (rpc::Identity::incarnation). Instances distinguish
 // processes but do not order them, since clocks may differ. Incarnations order the processes of a
 // task: ps 0 numbers them in the order in which they first connect, and continues from the highest
-// incarnation in the ledgers of the state. A restarted ps 0 may not know all incarnations that its
-// predecessor issued, but a process with such an incarnation is older than a process without one.
-// The other servers learn incarnations from the processes. A value type.
+// incarnation in the ledgers of the state. A restarted ps 0 might not know all incarnations that
+// its predecessor issued, but a process with such an incarnation is older than a process without
+// one. The other servers learn incarnations from the processes. A value type.
 class Incarnations {
  public:
   // Returns whether a later process of the task is known. If so, the instance must be refused.
@@ -67,7 +67,8 @@ class Incarnations {
     std::deque<int64_t> superseded;   // earlier instances, oldest first
     // Instances that have connected but not registered, in the order of their first connection.
     std::deque<int64_t> undecided;
-    // While the current process is not registered: the process that was registered before it.
+    // The process that was registered before the current one; set while the current one is not
+    // registered.
     std::optional<Registered> previous;
   };
   static void Supersede(Entry& entry, int64_t instance);

@@ -24,6 +24,7 @@ bool MaySend(PeerRole role, uint16_t type) {
     case wire::kRelease:
     case wire::kRenew:
     case wire::kTaken:
+    case wire::kSetRate:
     case wire::kFinish:
       return role == PeerRole::kChief;
     case wire::kParticipant:

@@ -13,9 +13,9 @@ constexpr PeerRole kRoles[] = {PeerRole::kChief, PeerRole::kTrains, PeerRole::kS
                                PeerRole::kNone};
 
 TEST(MaySend, GivesEachTypeToTheRolesThatNeedIt) {
-  const std::set<uint16_t> chief = {wire::kDefine, wire::kFill,     wire::kFilled,  wire::kSnapshot,
-                                    wire::kHold,   wire::kRelease,  wire::kFinish,  wire::kRenew,
-                                    wire::kTaken,  wire::kReadCopy, wire::kDropCopy};
+  const std::set<uint16_t> chief = {
+      wire::kDefine, wire::kFill,  wire::kFilled, wire::kSnapshot, wire::kHold,     wire::kRelease,
+      wire::kFinish, wire::kRenew, wire::kTaken,  wire::kReadCopy, wire::kDropCopy, wire::kSetRate};
   const std::set<uint16_t> trains = {wire::kPush, wire::kPull,     wire::kPullRows, wire::kLeave,
                                      wire::kFail, wire::kRegister, wire::kAnnounce};
   // Includes the types that only servers send, and types that do not exist.

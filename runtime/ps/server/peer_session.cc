@@ -1,6 +1,7 @@
 #include "runtime/ps/server/peer_session.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "runtime/ps/limits.h"
@@ -51,6 +52,7 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
     case wire::kDropCopy:
     case wire::kParticipant:
     case wire::kAnnounce:
+    case wire::kSetRate:
       service_.refusals().Note(peer_, address_, why);
       return false;  // these frames have no answer
     case wire::kPush:
@@ -125,6 +127,11 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
       return ReplyTo(sequence, service_.Release(worker(), ending));
     case wire::kTaken:
       return service_.OnTaken();
+    case wire::kSetRate:
+      return service_.refusals().Note(
+          peer_, address_,
+          service_.SetLearningRate(
+              {.rate = std::bit_cast<double>(frame.header.value), .step = frame.header.step}));
     case wire::kFinish:
       ReplyTo(sequence, OkStatus());
       return service_.Finish();

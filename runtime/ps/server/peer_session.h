@@ -158,8 +158,8 @@ class PeerSession : public rpc::ConnectionHandler {
   Status ReadPiece(const PieceRequest& request, std::span<std::byte> to)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void DropCopy(uint64_t number);
-  // Drops all copies except those of the newest state that has copies. If this server does not have
-  // memory for two states, drops these copies as well. Called before the state is replaced.
+  // Drops the copies of all states except the newest state that has copies. If this server does not
+  // have memory for two states, drops all copies. Called before the state is replaced.
   void DropOldCopies();
   void Pull(const rpc::FrameHeader& header);
 

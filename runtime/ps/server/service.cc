@@ -232,14 +232,14 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
 
 // Takes the old state out of service at once, not when the new state is complete, because no task
 // may mix values of two states. Unless a session keeps copies of the old state, frees it before the
-// new state is allocated, because a server may not have memory for both.
+// new state is allocated, because a server might not have memory for both.
 Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
   std::shared_ptr<Store> old, unfinished;
   MutexLock change(change_mutex_);
   {
     MutexLock lock(mutex_);
-    // Ignore a late request from an earlier chief, which must not replace the state of the current
-    // chief.
+    // Ignore a late request from an earlier chief, because it must not replace the state of the
+    // current chief.
     if (epoch <= epoch_) return EpochIsOver(epoch);
     epoch_ = epoch;
     coordinator_ = coordinator;
@@ -334,6 +334,8 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeStateLocked(
   if (store_ != nullptr) {
     body["fingerprint"] = StrCat(store_->fingerprint());
     body["servers"] = store_->servers();
+    if (const std::optional<state::LearningRate> rate = store_->learning_rate())
+      body["learning_rate"] = {{"rate", rate->rate}, {"step", rate->step}};
   }
   return {DescribeStepLocked(), PrintJson(body)};
 }

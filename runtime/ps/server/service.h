@@ -79,6 +79,10 @@ class Service : public ParameterServer {
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
   // Servers other than ps 0: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
+  // Sets the learning rate of later updates: at once in asynchronous mode, and from the next commit
+  // on in synchronous mode. Returns InvalidArgument or FailedPrecondition if the optimizer does not
+  // accept the rate, or if this server has no state.
+  Status SetLearningRate(const state::LearningRate& rate);
   // Called when the task will send no more contributions.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
@@ -175,7 +179,7 @@ class Service : public ParameterServer {
   bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Describes the state or the tasks for which a server that does not serve is waiting.
+  // Describes what a server that does not serve is waiting for: the state, or tasks.
   state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;

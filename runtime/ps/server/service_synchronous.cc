@@ -1,5 +1,5 @@
 // Implements the service's part of synchronous steps: passes messages between the synchronizer and
-// the sessions, and reports the tasks for which a step is waiting.
+// the sessions, and reports the tasks that a step is waiting for.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
@@ -12,6 +12,20 @@ namespace tfjob::ps {
 
 void Service::Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good) {
   synchronizer_->Leave(worker, incarnation, for_good);
+}
+
+Status Service::SetLearningRate(const state::LearningRate& rate) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Store> store, ReadyStore());
+  const bool news = store->learning_rate() != rate;
+  RETURN_IF_ERROR(store->SetLearningRate(rate));
+  if (store->definition().mode == Mode::kSynchronous) {
+    synchronizer_->SetLearningRate(store);
+  } else {
+    store->UseLearningRate(rate.rate);
+  }
+  // Workers show the rate, and read it only from the state of ps 0.
+  if (news && index() == 0) SendState(/*all=*/true);
+  return OkStatus();
 }
 
 void Service::Hold(PeerSession& session, uint64_t sequence) {

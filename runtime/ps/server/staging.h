@@ -43,7 +43,7 @@ class Staging {
   // If the shard's updates are gradients: replaces their sum with their mean, clipped by value. The
   // mean counts as one contribution.
   void ClipMean(int shard);
-  // Returns the sums of squares, one per norm, of the mean of the contributions summed here.
+  // Returns, for each norm, the sum of squares of the mean of the contributions summed here.
   std::vector<double> SquaresOfMean(kernels::Stream& stream) const;
   // Frees the shard's update, once it has been applied.
   void Free(int shard);

@@ -8,6 +8,7 @@
 #include "runtime/optimizer/clipping.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/limits.h"
+#include "runtime/ps/rate_record.h"
 
 namespace tfjob::ps {
 namespace {
@@ -399,6 +400,12 @@ Status Store::SetLedger(const std::string& text) {
     if (!(lines >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence)) {
       return InvalidArgument("the ledger has an invalid line: shard ", shard);
     }
+    if (shard == kRateLine) {
+      const state::LearningRate rate = RateOf(name.incarnation, name.sequence);
+      RETURN_IF_ERROR(SetLearningRate(rate));
+      UseLearningRate(rate.rate);
+      continue;
+    }
     if (name.incarnation < 0 || name.incarnation > kGreatestIncarnation) {
       return InvalidArgument("the ledger has an impossible incarnation: ", name.incarnation);
     }
@@ -424,7 +431,7 @@ void Store::DerivePositions() {
   const bool synchronous = definition_.mode == Mode::kSynchronous;
   const double batches =
       static_cast<double>(step_.load()) * (synchronous ? definition_.replicas_to_aggregate : 1);
-  for (const TaskId& task : definition_.tasks) {
+  for (const state::TaskId& task : definition_.tasks) {
     drawn_[{task.type, task.index}] = static_cast<int64_t>(std::min(batches / tasks, 1e18));
   }
 }
@@ -436,7 +443,29 @@ std::string Store::CounterLedger() {
   for (const auto& [task, drawn] : drawn_) {
     text += StrCat(kPosition, " ", task.type, " ", task.index, " 0 ", drawn, "\n");
   }
+  if (learning_rate_) text += RateRecord(*learning_rate_);
   return text;
+}
+
+std::optional<state::LearningRate> Store::learning_rate() {
+  MutexLock lock(counter_mutex_);
+  return learning_rate_;
+}
+
+Status Store::SetLearningRate(const state::LearningRate& rate) {
+  RETURN_IF_ERROR(state::CheckMaySet(rate.rate, definition_.state.optimizer));
+  if (!rate.IsValid()) return InvalidArgument("learning rate: set at the step ", rate.step);
+  MutexLock lock(counter_mutex_);
+  learning_rate_ = rate;
+  return OkStatus();
+}
+
+void Store::UseLearningRate(double rate) {
+  if (!state::CheckMaySet(rate, definition_.state.optimizer).ok()) return;
+  for (const auto& entry : entries_) {
+    MutexLock lock(entry->mutex);
+    entry->optimizer.learning_rate = rate;
+  }
 }
 
 int64_t Store::Count(const protocol::Name& name, int64_t drawn) {

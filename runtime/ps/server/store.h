@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "runtime/ps/protocol/ledger.h"
 #include "runtime/ps/server/row_update.h"
 #include "runtime/ps/server/state_memory.h"
+#include "runtime/state/learning_rate.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::ps {
@@ -70,13 +72,21 @@ class Store {
   int slots_of(int shard) const { return At(shard).slots; }
   // Returns the size of all values and slots, in bytes.
   int64_t total_bytes() const;
-  // Returns the index of the norm (see NormsOf(definition)) to which the shard belongs.
+  // Returns the index of the norm (see NormsOf(definition)) that the shard belongs to.
   size_t NormOf(int shard) const;
 
   // The global step: the step of the state that filled the store, plus the number of steps applied
   // since then. In asynchronous mode, every server counts the contributions that it has applied
   // (see Count).
   std::atomic<int64_t>& step() { return step_; }
+
+  // The rate that the chief has set; nullopt for the optimizer's own. Copies of the state contain
+  // it.
+  std::optional<state::LearningRate> learning_rate();
+  // Propagates the errors of state::CheckMaySet. Updates use the rate only after UseLearningRate.
+  Status SetLearningRate(const state::LearningRate& rate);
+  // Makes all later updates use the rate. Ignores a rate that the optimizer does not accept.
+  void UseLearningRate(double rate);
 
   // Applies the update of the contribution `name`. The update is a gradient, a value or a
   // difference, depending on the variable's state::Update. Returns false, and has no effect, if
@@ -149,11 +159,12 @@ class Store {
   bool filled() const { return unfilled_ == 0; }
 
   // A ledger has one entry per line: "shard type index incarnation sequence". CopyState writes the
-  // entries of a shard. CounterLedger writes those of the step counter (shard -1) and the positions
-  // (shard -3, with the number of batches in place of the sequence). SetLedger reads all of these
-  // entries, but skips those of other servers' shards. At step() > 0, a ledger without positions
-  // was written by an older version; the tasks of the definition then begin at the position that
-  // they would have reached after step() steps.
+  // entries of a shard. CounterLedger writes those of the step counter (shard -1), the positions
+  // (shard -3, with the number of batches in place of the sequence) and, if the chief has set one,
+  // the learning rate (RateRecord). SetLedger reads all of these entries, but skips those of other
+  // servers' shards. At step() > 0, a ledger without positions was written by an older version; the
+  // tasks of the definition then begin at the position that they would have reached after step()
+  // steps.
   Status SetLedger(const std::string& text);
   std::string CounterLedger();
   // Returns the newest incarnation of each task that a ledger of this server names.
@@ -176,7 +187,8 @@ class Store {
     DType dtype = DType::kFloat32;
     state::Update update = state::Update::kGradient;
     int variable = 0;
-    optimizer::Optimizer optimizer;  // as it applies to the variable
+    // As it applies to the variable. Its rate is guarded by `mutex` once the store is in use.
+    optimizer::Optimizer optimizer;
     optimizer::Projection projection;
     size_t bytes = 0;
     int slots = 0;
@@ -225,6 +237,7 @@ class Store {
   Mutex counter_mutex_;
   protocol::Ledger counter_ledger_ ABSL_GUARDED_BY(counter_mutex_);
   std::map<protocol::Worker, int64_t> drawn_ ABSL_GUARDED_BY(counter_mutex_);
+  std::optional<state::LearningRate> learning_rate_ ABSL_GUARDED_BY(counter_mutex_);
 };
 
 }  // namespace tfjob::ps

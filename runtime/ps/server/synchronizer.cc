@@ -87,7 +87,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
           std::make_unique<protocol::Coordinator>(store->servers(), service_.lease_rule());
     }
     std::vector<protocol::Worker> tasks;
-    for (const TaskId& task : store->definition().tasks) tasks.push_back({task.type, task.index});
+    for (const state::TaskId& task : store->definition().tasks)
+      tasks.push_back({task.type, task.index});
     gather_until_ = Now() + store->definition().start_timeout;
     coordinator_->Gather(std::move(tasks), gather_until_);
     // Fill the coordinator first: it must already have the new epoch when this server's participant
@@ -97,6 +98,7 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
                              NormsOf(store->definition())));
   }
   store_ = store;
+  if (coordinator_ != nullptr) SetRateOfCommits();
   // Keep as much memory as a step stages, so that the next step can reuse the buffers.
   size_t values = 0;
   for (int shard : store->shards()) values += store->bytes_of(shard);
@@ -108,6 +110,17 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   backups_ = tasks == 0 || aggregate < tasks;
   const bool measured = NormsOf(store->definition()) > 0;
   Carry(participant_.Fill(Now(), store->epoch(), step, backups_, measured));
+}
+
+void Synchronizer::SetLearningRate(const std::shared_ptr<Store>& store) {
+  MutexLock lock(mutex_);
+  // The state may have been replaced in the meantime.
+  if (coordinator_ != nullptr && store_ == store) SetRateOfCommits();
+}
+
+void Synchronizer::SetRateOfCommits() {
+  const std::optional<state::LearningRate> rate = store_->learning_rate();
+  coordinator_->SetLearningRate(rate ? std::optional(rate->rate) : std::nullopt);
 }
 
 void Synchronizer::Void() {
@@ -422,6 +435,7 @@ void Synchronizer::CarryOut(const Work& work) {
 
 void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
   Store& store = *work.store;
+  if (commit.learning_rate) store.UseLearningRate(*commit.learning_rate);
   const bool by_value = store.definition().clipping.kind == optimizer::ClipKind::kValue;
   std::vector<const std::byte*> updates(work.updates.size());
   std::vector<int> counts(work.updates.size());

@@ -45,6 +45,8 @@ class Synchronizer {
   // no longer has a valid state.
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
+  // ps 0: the commits of this state contain its learning rate from now on (Store::learning_rate).
+  void SetLearningRate(const std::shared_ptr<Store>& store);
 
   // Returns the Staging for the bytes of the contribution, or null if they are not needed. While
   // other contributions arrive at full speed, waits up to 5 s before allocating memory for another
@@ -101,6 +103,7 @@ class Synchronizer {
   };
 
   void DropOldLink() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetRateOfCommits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(const protocol::ParticipantActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(const protocol::CoordinatorActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendToCoordinator(const protocol::ToCoordinator& message)
@@ -113,8 +116,8 @@ class Synchronizer {
   int64_t DrawnBy(const protocol::Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Joined(const protocol::Name& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns ResourceExhausted if the task may not stage another contribution. Each of its processes
-  // may have at most `most` contributions on this server.
+  // Returns ResourceExhausted if the task is not allowed to stage another contribution. Each of its
+  // processes may have at most `most` contributions on this server.
   Status CheckStagedBy(const protocol::Name& name, size_t most) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();
