@@ -51,7 +51,7 @@ StatusOr<Time> ParseTime(std::string_view text) {
   if (!starts_with_digit || !absl::ParseTime(kFormat, internal::Piece(text), &time, &error)) {
     return InvalidArgument("'", text, "' is not an RFC 3339 time: ", error);
   }
-  // Check the year in UTC, because the year may no longer have four digits once the offset is
+  // Check the year in UTC, because the year might no longer have four digits once the offset is
   // applied.
   static const absl::Time kFirst = absl::FromCivil(absl::CivilYear(0), absl::UTCTimeZone());
   static const absl::Time kEnd = absl::FromCivil(absl::CivilYear(10'000), absl::UTCTimeZone());

@@ -27,7 +27,7 @@ StatusOr<LogLevel> ParseLogLevel(std::string_view text);
 // info and format text.
 void ConfigureLogging(LogLevel level, LogFormat format);
 
-// One key=value pair. Valid only during the call to which it is passed.
+// One key=value pair. Valid only during the call that it is passed to.
 struct LogField {
   template <typename T>
   LogField(std::string_view key, const T& value) : key(key), value(Text(value)) {}

@@ -1,4 +1,4 @@
-// Checks at start that the processor supports the instructions for which the program was built. If
+// Checks at start that the processor supports the instructions that the program was built for. If
 // it does not, a program that links this library prints a message and exits with code 1 instead of
 // dying of SIGILL. The check runs before anything else in the program, even before the initializers
 // of static variables.

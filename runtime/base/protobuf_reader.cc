@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runtime/base/json.h"
-#include "runtime/base/varint.h"
 
 namespace tfjob {
 namespace {
@@ -70,8 +69,7 @@ bool ProtobufReader::ReadValue(uint64_t tag) {
   return true;
 }
 
-bool ProtobufReader::Next() {
-  if (rest_.empty() || !status_.ok()) return false;
+bool ProtobufReader::NextOfAnyType() {
   uint64_t tag = 0;
   if (!ReadVarint(tag)) return false;
   const uint64_t field = tag >> 3;
@@ -89,8 +87,9 @@ bool ProtobufReader::Is(Type type, std::string_view expected) {
   return status_.ok();
 }
 
-std::string_view ProtobufReader::Bytes() {
-  return Is(Type::kBytes, "a string or a message") ? bytes_ : std::string_view();
+std::string_view ProtobufReader::NotBytes() {
+  (void)Is(Type::kBytes, "a string or a message");
+  return {};
 }
 
 std::string ProtobufReader::Text() {

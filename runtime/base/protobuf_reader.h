@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "runtime/base/status.h"
+#include "runtime/base/varint.h"
 
 namespace tfjob {
 
@@ -27,7 +28,10 @@ class ProtobufReader {
   explicit ProtobufReader(std::string_view message) : rest_(message) {}
 
   // Advances to the next field. Returns false at the end of the message and after an error.
-  bool Next();
+  bool Next() {
+    if (rest_.empty() || !status_.ok()) return false;
+    return NextShort() || NextOfAnyType();
+  }
   // Returns OK; InvalidArgument if the message is malformed or a field does not have the type that
   // the caller requested; or the error passed to Fail. If there are several errors, returns the
   // first.
@@ -41,7 +45,10 @@ class ProtobufReader {
 
   // Return the value of the current field: the bytes of a string or of a message, or a number.
   // After an error, return "" or 0.
-  std::string_view Bytes();
+  std::string_view Bytes() {
+    if (type_ == Type::kBytes && status_.ok()) return bytes_;
+    return NotBytes();
+  }
   // Like Bytes, but each byte that is not part of valid UTF-8 is replaced by U+FFFD, as in Go's
   // JSON encoder.
   std::string Text();
@@ -52,6 +59,22 @@ class ProtobufReader {
  private:
   enum class Type { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
+  // Reads the next field if it is a complete string or message whose number is less than 16, as
+  // most are. Otherwise, returns false and changes nothing. The message must not be at its end.
+  bool NextShort() {
+    const auto tag = static_cast<unsigned char>(rest_.front());
+    if ((tag & 0x87) != static_cast<unsigned char>(Type::kBytes) || tag < 0x08) return false;
+    std::string_view rest(rest_.data() + 1, rest_.size() - 1);
+    uint64_t length = 0;
+    if (!TakeVarint(rest, length) || length > rest.size()) return false;
+    field_ = tag >> 3;
+    type_ = Type::kBytes;
+    bytes_ = std::string_view(rest.data(), length);
+    rest_ = std::string_view(rest.data() + length, rest.size() - length);
+    return true;
+  }
+  bool NextOfAnyType();
+  std::string_view NotBytes();
   bool ReadVarint(uint64_t& value);
   bool ReadValue(uint64_t tag);
   bool Is(Type type, std::string_view expected);

@@ -71,6 +71,36 @@ TEST(ProtobufReader, RefusesMalformedMessages) {
   }
 }
 
+// Returns the bytes of the only field of the message, after its number, or the error.
+std::string OnlyField(std::string_view message) {
+  ProtobufReader reader(message);
+  if (!reader.Next()) return std::string(Message(reader.status()));
+  const std::string field = StrCat(reader.field(), " ", reader.Bytes());
+  EXPECT_FALSE(reader.Next());
+  EXPECT_TRUE(reader.status().ok()) << reader.status();
+  return field;
+}
+
+// A tag of one byte is read in another way than the same tag in two bytes.
+TEST(ProtobufReader, ReadsStringsOfEveryLengthAfterShortAndLongTags) {
+  const std::pair<size_t, std::string> lengths[] = {
+      {0, std::string(1, '\0')}, {1, "\x01"},       {127, "\x7F"},
+      {128, "\x80\x01"},         {300, "\xAC\x02"}, {1 << 14, "\x80\x80\x01"}};
+  for (const auto& [length, encoded] : lengths) {
+    const std::string text = encoded + std::string(length, 'x');
+    for (const std::string tag : {"\x0A", "\x7A"}) {
+      const std::string two_bytes = {static_cast<char>(tag[0] | 0x80), '\0'};
+      const std::string expected = StrCat(tag[0] >> 3, " ", std::string(length, 'x'));
+      EXPECT_EQ(OnlyField(tag + text), expected);
+      EXPECT_EQ(OnlyField(two_bytes + text), expected);
+      const std::string cut = text.substr(0, text.size() - 1);
+      const std::string error = OnlyField(two_bytes + cut);
+      EXPECT_THAT(error, HasSubstr(length == 0 ? "does not end" : "follow"));
+      EXPECT_EQ(OnlyField(tag + cut), error);
+    }
+  }
+}
+
 TEST(ProtobufReader, RefusesOtherTypesThanAskedFor) {
   ProtobufReader number("\x08\x01");
   ASSERT_TRUE(number.Next());

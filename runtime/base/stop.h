@@ -9,9 +9,8 @@
 
 namespace tfjob {
 
-// A flag that one thread sets and for which another thread waits. StopSource::WaitFor waits for the
-// flag or a stop request, whichever comes first. The flag stays set until it is cleared.
-// Thread-safe.
+// A flag that one thread sets and another thread waits for. StopSource::WaitFor waits for the flag
+// or a stop request, whichever comes first. The flag stays set until it is cleared. Thread-safe.
 class Event {
  public:
   Event();

@@ -13,7 +13,7 @@ namespace tfjob {
 // Parses the documents of the text. Omits empty documents. JSON is valid YAML. Error messages
 // contain `what`, the line and, except for invalid UTF-8, the column. Errors include invalid UTF-8,
 // duplicate keys, keys that are null or not scalars, and nesting deeper than 200 levels. An alias
-// inside the value to which it refers, and anchors and aliases that expand to too much data, are
+// inside the value that it refers to, and anchors and aliases that expand to too much data, are
 // also errors.
 StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view what);
 

@@ -71,7 +71,10 @@ std::string PrintCluster(const cluster::TfConfig& config) {
 }
 
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
-                                 const cluster::TfConfig& tf_config) {
+                                 const cluster::TfConfig& tf_config, const std::string& machines) {
+  if (!machines.empty() && stage != "collectives") {
+    return InvalidArgument("--machines: expected --print=collectives, got --print=", stage);
+  }
   if (stage == "config") return config::PrintTrainingConfig(config);
   if (stage == "data") return train::DescribeData(config, tf_config);
   const int tasks = cluster::TrainingTaskCount(tf_config);
@@ -92,7 +95,8 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
                           servers);
   }
   if (stage == "collectives") {
-    return strategy::DescribeExchange(definition, config.strategy, tf_config);
+    return strategy::DescribeExchange(definition, config.strategy, tf_config, machines,
+                                      config.device == config::DeviceKind::kCuda);
   }
   // In a synchronous step, the servers, not the graph, clip the mean of the gradients.
   if (!AppliesUpdates(tf_config) && config.strategy.mode == config::PsMode::kSync) {

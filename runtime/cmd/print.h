@@ -21,7 +21,10 @@ std::string PrintPlacement(const ps::Definition& definition, int servers);
 // Returns the text of one stage ("config", "data", "model", "graph", "graph_def", "placement",
 // "program" or "collectives") for the training task, at the full batch size. Reads the data, which
 // determines the shapes. Returns InvalidArgument for "placement" if there are no parameter servers.
+// `machines` says which tasks share a machine (strategy::DescribeExchange), and is only for
+// "collectives".
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
-                                 const cluster::TfConfig& tf_config);
+                                 const cluster::TfConfig& tf_config,
+                                 const std::string& machines = "");
 
 }  // namespace tfjob::cmd

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "runtime/base/env.h"
@@ -68,6 +69,28 @@ TEST(PrintStage, ShowsEveryStageOfAWorkerWithParameterServers) {
     CompareStage("worker", stage, WorkerOfASmallCluster());
 }
 
+// Two kernels that fit into memory one by one, but not together.
+TEST(PrintStage, RefusesAModelThatDoesNotFitIntoMemory) {
+  const auto units = static_cast<int64_t>(std::sqrt(0.15 * static_cast<double>(AvailableMemory())));
+  const StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(
+      StrCat("model: {layers: [{InputLayer: {batch_shape: [null, ", units,
+             "]}}, {Dense: {units: ", units, "}}, {Dense: {units: ", units, R"(}}]}
+loss: mean_squared_error
+optimizer: sgd
+data: {train: {format: synthetic, examples: 1}}
+batch_size: 1
+max_steps: 1
+)"),
+      "training.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const Status status = PrintStage("program", *config, {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(Message(status).find(
+                StrCat("The largest tensors: dense/kernel float32[", units, ",", units, "] (")),
+            std::string_view::npos)
+      << status;
+}
+
 TEST(PrintStage, ShowsEveryStageOfATaskThatTrainsAlone) {
   Compare("alone.cluster", PrintCluster({}));
   // Without parameter servers, the graph itself applies the optimizer.
@@ -91,13 +114,53 @@ TEST(PrintStage, ShowsWhatTheTasksOfAGroupExchange) {
   CompareStage("group", "data", WorkerOfAGroup());
 }
 
-// Returns the "collectives" stage for a training file with this `strategy` section.
-std::string Collectives(const std::string& strategy, const cluster::TfConfig& tf_config) {
+// Returns the "collectives" stage for a training file with this `strategy` section, on these
+// machines.
+std::string Collectives(const std::string& strategy, const cluster::TfConfig& tf_config,
+                        const std::string& machines = "") {
   config::TrainingConfig config = SmallConfig();
   const Status set = config::Override(config, "strategy", strategy);
   EXPECT_TRUE(set.ok()) << set;
-  const StatusOr<std::string> text = PrintStage("collectives", config, tf_config);
+  const StatusOr<std::string> text = PrintStage("collectives", config, tf_config, machines);
   return text.ok() ? *text : text.status().ToString();
+}
+
+TEST(PrintStage, ShowsPlansInTwoLevelsForGivenMachines) {
+  config::TrainingConfig config = SmallConfig();
+  ASSERT_EQ(config::Override(config, "model",
+                             "{layers: [{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: "
+                             "100000}}, {Dense: {units: 1}}]}"),
+            OkStatus());
+  const StatusOr<std::string> text =
+      PrintStage("collectives", config, WorkerOfAGroup(), "node-a*2,node-b");
+  ASSERT_TRUE(text.ok()) << text.status();
+  for (const char* part :
+       {"\ntransport: shared memory and tcp; 2 machines: ranks 0-1, rank 2\n",
+        "\ncosts of shared memory: ", "\n  two levels, predicted ",
+        "\n  within the machine: through the memory of 1 other rank; links carry only signals\n"
+        "  rank 0 (chief 0), same machine: sends 24 bytes in 2 frames, receives 24 bytes in 2 "
+        "frames\n  rank 2 (worker 1): sends "}) {
+    EXPECT_NE(text->find(part), std::string::npos) << part << "\n" << *text;
+  }
+}
+
+TEST(PrintStage, RefusesMachinesThatDoNotFit) {
+  const std::string group = "multi_worker_mirrored";
+  const auto expect = [](const std::string& text, const char* part) {
+    EXPECT_TRUE(text.starts_with("INVALID_ARGUMENT: --machines: ")) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(Collectives(group, WorkerOfAGroup(), "a*2"), "the machines of 3 ranks, got 2");
+  expect(Collectives(group, WorkerOfAGroup(), "a*"), "\"a*\": expected the name of a machine");
+  expect(Collectives("{name: multi_worker_mirrored, transport: tcp}", WorkerOfAGroup(), "a*3"),
+         "expected strategy.transport: auto, got tcp");
+  expect(Collectives("auto", WorkerOfASmallCluster(), "a*2"), "got parameter_server");
+  EXPECT_EQ(PrintStage("model", SmallConfig(), {}, "a").status(),
+            InvalidArgument("--machines: expected --print=collectives, got --print=model"));
+  const std::string one = Collectives(group, WorkerOfAGroup(), "a*3");
+  EXPECT_NE(one.find("\ntransport: shared memory; "), std::string::npos) << one;
+  const std::string alone = Collectives(group, WorkerOfAGroup(), "a,b,c");
+  EXPECT_NE(alone.find("\ntransport: tcp\n"), std::string::npos) << alone;
 }
 
 TEST(PrintStage, ShowsTheTransportOfEachStrategy) {
@@ -123,6 +186,45 @@ TEST(PrintStage, ShowsTheTransportOfEachStrategy) {
   contains(Collectives("mirrored", WorkerOfAGroup()), "strategy.name");  // an error
 }
 
+// The bias of the last layer is padded to 64 bytes in both cases.
+TEST(PrintStage, ShowsThatCompressionHalvesTheBytesOnEachLink) {
+  const auto contains = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const std::string strategy =
+      "{name: multi_worker_mirrored, transport: tcp, bytes_per_pack: 1Mi, compression: ";
+  const std::string model =
+      "{layers: [{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: 1024}}, "
+      "{Dense: {units: 1}}]}";
+  const auto print = [&](const std::string& compression) {
+    config::TrainingConfig config = SmallConfig();
+    EXPECT_EQ(config::Override(config, "model", model), OkStatus());
+    EXPECT_EQ(config::Override(config, "strategy", strategy + compression + "}"), OkStatus());
+    return *PrintStage("collectives", config, WorkerOfAGroup());
+  };
+  const std::string plain = print("none"), compressed = print("bfloat16");
+  contains(plain, "bucket 0: 16448 bytes of float32");
+  contains(plain, "rank 0 (chief 0): sends 16448 bytes in 1 frames, receives 16448 bytes");
+  EXPECT_EQ(plain.find("compression"), std::string::npos) << plain;
+  contains(compressed, "\ncompression: bfloat16; ");
+  contains(compressed, "bucket 0: 8256 bytes of bfloat16");
+  contains(compressed, "rank 0 (chief 0): sends 8256 bytes in 1 frames, receives 8256 bytes");
+}
+
+TEST(PrintStage, SaysThatARingDoesNotAddInTheOrderOfTheTree) {
+  const std::string ring =
+      Collectives("{name: multi_worker_mirrored, implementation: ring}", WorkerOfAGroup());
+  const auto contains = [&](const char* part) {
+    EXPECT_NE(ring.find(part), std::string::npos) << ring;
+  };
+  contains("\ntransport: tcp\n");
+  contains(
+      "\norder of additions: around the ring; the order of the tree does not hold. All ranks ");
+  contains("\n  ring, predicted ");
+  const std::string tree = Collectives("{name: multi_worker_mirrored}", WorkerOfAGroup());
+  EXPECT_EQ(tree.find("around the ring"), std::string::npos) << tree;
+}
+
 TEST(PrintStage, ShowsWhichGradientsTravelByRows) {
   config::TrainingConfig config = SmallConfig();
   const Status set = config::Override(
@@ -139,6 +241,23 @@ TEST(PrintStage, ShowsWhichGradientsTravelByRows) {
             std::string::npos)
       << *text;
   EXPECT_EQ(text->find("contribution: embedding"), std::string::npos) << *text;
+}
+
+TEST(PrintStage, ShowsTheExchangesOfTheProgram) {
+  config::TrainingConfig config = SmallConfig();
+  const Status set = config::Override(
+      config, "model",
+      "{layers: [{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: 3, use_bias: false}}, "
+      "{BatchNormalization: {synchronized: true}}, {Dense: {units: 1}}]}");
+  ASSERT_TRUE(set.ok()) << set;
+  const StatusOr<std::string> text = PrintStage("collectives", config, WorkerOfAGroup());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_NE(text->find("bucket 0: 24 bytes of float32, exchange "
+                       "batch_normalization/AllReduceMean in the program\n"),
+            std::string::npos)
+      << *text;
+  EXPECT_NE(text->find("bucket 1: 24 bytes of float32, exchange "), std::string::npos) << *text;
+  EXPECT_NE(text->find("bucket 2: "), std::string::npos) << *text;
 }
 
 TEST(PrintStage, ShowsTheEvaluationData) {

@@ -107,6 +107,18 @@ std::vector<Row> Rows(const model::Model& model,
   return rows;
 }
 
+// Returns the size of all layers' outputs for one example.
+int64_t OutputBytes(const std::vector<std::vector<model::TensorType>>& types) {
+  double bytes = 0;
+  for (const std::vector<model::TensorType>& outputs : types) {
+    for (const model::TensorType& type : outputs) {
+      bytes +=
+          static_cast<double>(type.shape.num_elements()) * static_cast<double>(SizeOf(type.dtype));
+    }
+  }
+  return Rounded(bytes);
+}
+
 std::string ShapesOf(const std::vector<model::TensorType>& types) {
   std::vector<std::string> shapes;
   for (const model::TensorType& type : types) shapes.push_back(type.shape.ToString());
@@ -116,7 +128,8 @@ std::string ShapesOf(const std::vector<model::TensorType>& types) {
 StatusOr<std::string> Summary(const model::Model& model,
                               const std::vector<model::TensorType>& features) {
   const bool any_length = model::HasAnyLength(model);
-  ASSIGN_OR_RETURN(const auto types,
+  ASSIGN_OR_RETURN(const auto types, model::CallTypes(model, features));
+  ASSIGN_OR_RETURN(const auto shown,
                    any_length ? model::StatedCallTypes(model) : model::CallTypes(model, features));
   ASSIGN_OR_RETURN(const auto variables, model::Variables(model, features));
   Total all, trainable, other;
@@ -127,10 +140,12 @@ StatusOr<std::string> Summary(const model::Model& model,
   ASSIGN_OR_RETURN(
       const model::BuiltGraph built,
       model::Build(model, {.mode = model::Mode::kPredict, .batch_size = 1, .features = features}));
-  return StrCat("Model: \"", model.name, "\"\n", Table(Rows(model, types, variables)),
+  const std::string example =
+      StrCat("per example", any_length ? StrCat(" of shape ", ShapesOf(features)) : "", ": ");
+  return StrCat("Model: \"", model.name, "\"\n", Table(Rows(model, shown, variables)),
                 "Total params: ", all.Text(), "\n", "Trainable params: ", trainable.Text(), "\n",
-                "Non-trainable params: ", other.Text(), "\n", "FLOP per example",
-                any_length ? StrCat(" of shape ", ShapesOf(features)) : "", ": ",
+                "Non-trainable params: ", other.Text(), "\n", "Bytes ", example,
+                Grouped(OutputBytes(types)), "\n", "FLOP ", example,
                 Grouped(Rounded(inference::FloatingPointOperations(built.graph))), "\n");
 }
 

@@ -26,6 +26,7 @@
 #include "runtime/config/training_config.h"
 #include "runtime/exec/device.h"
 #include "runtime/selftest/selftest.h"
+#include "runtime/train/job/group_tasks.h"
 #include "runtime/train/task.h"
 #include "runtime/wire/job_key.h"
 
@@ -38,6 +39,7 @@ struct Flags {
   std::string config = "/etc/tfjob/training.yaml";
   std::vector<std::string> set;
   std::string print;
+  std::string machines;
   std::string profile, profile_file;
   std::string self_test;
   std::string log_level = "info";
@@ -102,14 +104,16 @@ Status Run(const Flags& flags, StopSource& stop) {
   ASSIGN_OR_RETURN(options.tf_config, cluster::TfConfigFromEnvironment());
   ASSIGN_OR_RETURN(options.job, cluster::JobIdentityFromEnvironment());
   ASSIGN_OR_RETURN(options.grace_period, cluster::GracePeriodFromEnvironment());
-  if (flags.print == "cluster") {
+  if (flags.print == "cluster" && flags.machines.empty()) {
     std::cout << cmd::PrintCluster(options.tf_config);
     return OkStatus();
   }
   ASSIGN_OR_RETURN(options.config, cmd::ReadConfig(flags.config, flags.set));
+  ASSIGN_OR_RETURN(options.tf_config,
+                   train::WithGroupTasks(options.config.strategy, options.tf_config));
   if (!flags.print.empty()) {
-    ASSIGN_OR_RETURN(std::string text,
-                     cmd::PrintStage(flags.print, options.config, options.tf_config));
+    ASSIGN_OR_RETURN(std::string text, cmd::PrintStage(flags.print, options.config,
+                                                       options.tf_config, flags.machines));
     std::cout << text;
     return OkStatus();
   }
@@ -160,12 +164,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--config", flags.config, "The training file (docs/training-file.md)")
       ->capture_default_str();
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
-  app.add_option(
-         "--print", flags.print,
-         "Prints a stage and exits: cluster, config, data, model, graph, graph_def, placement, "
-         "program or collectives")
-      ->check(CLI::IsMember({"cluster", "config", "data", "model", "graph", "graph_def",
-                             "placement", "program", "collectives"}));
+  CLI::Option* const print =
+      app.add_option(
+             "--print", flags.print,
+             "Prints a stage and exits: cluster, config, data, model, graph, graph_def, placement, "
+             "program or collectives")
+          ->check(CLI::IsMember({"cluster", "config", "data", "model", "graph", "graph_def",
+                                 "placement", "program", "collectives"}));
+  app.add_option("--machines", flags.machines,
+                 "For --print=collectives: the machines of the training tasks, in rank order. "
+                 "a*4,b*2: four tasks on one machine, then two on another")
+      ->needs(print);
   CLI::Option* const profile = app.add_option(
       "--profile", flags.profile,
       "Records these steps, such as 10..20, and logs the ops that took the most time. See "

@@ -171,7 +171,15 @@ StatusOr<std::shared_ptr<const Json>> ReadLayers(const JsonField& field) {
   return std::make_shared<const Json>(*field.value());
 }
 
+StatusOr<std::shared_ptr<const Json>> ReadModel(const JsonField& field) {
+  const bool path = field.present() && field.value()->is_string() && *field.value() != "";
+  if (!path && !field.IsObject())
+    return field.Mismatch("the path of a file with Keras' JSON of a model, or the JSON itself");
+  return std::make_shared<const Json>(*field.value());
+}
+
 StatusOr<std::shared_ptr<const Json>> ReadJson(const Key& key, const JsonField& field) {
+  if (key.type == KeyType::kModel) return ReadModel(field);
   if (key.type == KeyType::kMetrics) return ReadMetrics(key, field);
   return key.type == KeyType::kOutputs ? ReadOutputs(field) : ReadLayers(field);
 }

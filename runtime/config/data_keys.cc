@@ -50,7 +50,7 @@ void AddArrayKeys(std::vector<Key>& keys, const std::string& at) {
       {"npz", "tfrecord", "jsonl", "csv"},
       "The array with the sample weights of each output, as for `inputs`; or just one array, for "
       "all outputs.",
-      "all weigh 1");
+      "every weight is 1");
 }
 
 template <auto source>
@@ -65,9 +65,9 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "required");
   add(at + "features", KeyType::kFeatures, Bind<kData, source, &S::features>(),
       {"tfrecord", "jsonl", "csv"},
-      "The features of each tf.train.Example, the members of each JSON object, or the columns of "
-      "the CSV file that are read, such as `{x: {dtype: float32, shape: [784]}}`: "
-      "[TFRecord](#tfrecord), [JSON lines](#json-lines), [CSV](#csv).",
+      "What is read: features of each tf.train.Example, members of each JSON object, or columns of "
+      "the CSV file, such as `{x: {dtype: float32, shape: [784]}}`: [TFRecord](#tfrecord), [JSON "
+      "lines](#json-lines), [CSV](#csv).",
       "required; `csv`: all columns are numbers");
   add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(),
       {"tfrecord", "jsonl", "images", "text", "texts"},
@@ -75,9 +75,10 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "out, and report how many there are.");
   keys.back().choices = {"fail", "skip"};
   add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(),
-      {"tfrecord", "jsonl", "text"},
+      {"tfrecord", "jsonl", "text", "csv", "npz", "idx"},
       "Folder for temporary files: the content of compressed files, and the index if there are "
-      "more than a million records.",
+      "more than a million records. With `csv`, `npz` and `idx`, only for files that are too large "
+      "for memory.",
       "`TMPDIR`, or `/tmp`");
   add(at + "tokenize", KeyType::kTokenize, Bind<kData, source, &S::tokenize>(), {"text", "texts"},
       "How text becomes tokens, such as `{name: byte, max_length: 256}`: "
@@ -94,7 +95,7 @@ void AddImageKeys(std::vector<Key>& keys, const std::string& at) {
       "Folder that contains a folder of JPEG and PNG images, or of text files, for each class.",
       "required");
   add(at + "classes", KeyType::kStrings, Bind<kData, source, &S::classes>(), {"images", "texts"},
-      "The names of the folders of the classes. The first class has the label 0.",
+      "The names of the classes' folders. The first class has the label 0.",
       "all folders, sorted by name");
   add(at + "height", KeyType::kInteger, Bind<kData, source, &S::height>(), {"images"},
       "Height in pixels to which the images are resized.");
@@ -105,11 +106,11 @@ void AddImageKeys(std::vector<Key>& keys, const std::string& at) {
   keys.back().minimum = 1;
   keys.back().maximum = kMostPixels;
   add(at + "channels", KeyType::kInteger, Bind<kData, source, &S::channels>(), {"images"},
-      "1: the images become grey; 3: RGB; 4: RGB with an alpha channel.");
+      "1: images are converted to greyscale; 3: RGB; 4: RGB with an alpha channel.");
   keys.back().minimum = 1;
   keys.back().maximum = 4;
   add(at + "resize", KeyType::kChoice, Bind<kData, source, &S::resize>(), {"images"},
-      "How images of another size are resized, as in `tf.image.resize`.");
+      "How images that have another size are resized, as in `tf.image.resize`.");
   keys.back().choices = {"bilinear", "nearest"};
   add(at + "crop_to_aspect_ratio", KeyType::kBool, Bind<kData, source, &S::crop_to_aspect_ratio>(),
       {"images"},
@@ -123,8 +124,8 @@ void AddGeneratedKeys(std::vector<Key>& keys, const std::string& at) {
   constexpr auto kData = &C::data;
   const auto add = SourceKeyAdder(keys);
   add(at + "ranges", KeyType::kRanges, Bind<kData, source, &S::ranges>(), {"synthetic"},
-      "Range of an input, or of the values of an output, by its name: `{tokens: [0, 9999]}`. Both "
-      "ends are included for integers.",
+      "Range of the values of each input or output, by its name: `{tokens: [0, 9999]}`. For "
+      "integers, both ends are included.",
       "low to high; required for integers");
   add(at + "weights", KeyType::kNumbers, Bind<kData, source, &S::weights>(), {"linear"},
       "One weight per feature.");
@@ -158,8 +159,8 @@ void AddJoinKeys(std::vector<Key>& keys, const std::string& at) {
                   .doc = "Weight of this dataset among the `datasets` of a `mix`, above 0.",
                   .unset_doc = "1"});
   add(at + "stop", KeyType::kChoice, Bind<kData, source, &S::stop>(), {"mix"},
-      "Where the mix, and so the epoch, ends. `first`: before the first of the datasets runs out; "
-      "`all`: when all have been read completely. Until then, those that have ended start again.");
+      "When the mix, and with it the epoch, ends. `first`: before a dataset runs out; `all`: when "
+      "every dataset has been read completely. Until then, datasets that have ended start again.");
   keys.back().choices = {"first", "all"};
   add(at + "cycle_length", KeyType::kInteger, Bind<kData, source, &S::cycle_length>(),
       {"interleave"}, "Number of datasets that take turns.");
@@ -277,7 +278,7 @@ void AddTokenKeys(std::vector<Key>& keys) {
   add("data.bucket_by_length.boundaries", KeyType::kNumbers,
       Bind<&C::data, kBuckets, &BucketConfig::boundaries>(),
       "Make batches of examples of similar lengths, with these upper limits: [batches by "
-      "length](#batches-by-length). Longer examples have batches of their own.",
+      "length](#batches-by-length). Examples above the last limit have batches of their own.",
       1, kMostLength, "batches have examples of any length");
   add("data.bucket_by_length.batch_sizes", KeyType::kNumbers,
       Bind<&C::data, kBuckets, &BucketConfig::batch_sizes>(),
@@ -290,23 +291,25 @@ void AddTokenKeys(std::vector<Key>& keys) {
       1, kMostIds, "not used");
   add("data.bucket_by_length.padding", KeyType::kNumber,
       Bind<&C::data, kBuckets, &BucketConfig::padding>(),
-      "The padding value. An example ends at its last value that differs from this.",
+      "The value with which examples are padded. An example ends at its last value that differs "
+      "from the padding.",
       -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(),
       "that of the tokenizer or feature, or `0`");
   add("data.mask_tokens.mask_token", KeyType::kInteger,
       Bind<&C::data, kMask, &MaskConfig::mask_token>(),
-      "The id that masks tokens at random, for [masked language models](#masked-tokens).", 0,
-      kMostIds, "tokens are not masked");
+      "The id that replaces tokens chosen at random, for [masked language models](#masked-tokens).",
+      0, kMostIds, "tokens are not masked");
   add("data.mask_tokens.vocabulary_size", KeyType::kInteger,
-      Bind<&C::data, kMask, &MaskConfig::vocabulary_size>(), "Number of ids of the vocabulary.", 1,
+      Bind<&C::data, kMask, &MaskConfig::vocabulary_size>(), "Number of ids in the vocabulary.", 1,
       kMostIds, "required with `mask_token`");
   add("data.mask_tokens.special_tokens", KeyType::kNumbers,
       Bind<&C::data, kMask, &MaskConfig::special_tokens>(),
-      "Ids that are never masked or drawn, in addition to `mask_token` and the padding of the "
-      "tokenizer or feature: those of [CLS], [SEP] and others.",
+      "Ids, such as those of [CLS] and [SEP], that are never masked and never drawn as "
+      "replacements. `mask_token` and the padding of the tokenizer or feature are always among "
+      "them.",
       0, kMostIds, "`[0]` if the padding is unknown");
   add("data.mask_tokens.rate", KeyType::kNumber, Bind<&C::data, kMask, &MaskConfig::rate>(),
-      "Share of the other tokens that the model has to predict.", 0, 1, "`0.15`");
+      "Fraction of the other tokens that the model must predict.", 0, 1, "`0.15`");
 }
 
 }  // namespace
@@ -324,7 +327,8 @@ void AddDataKeys(std::vector<Key>& keys) {
       {.path = "data.shuffle",
        .type = KeyType::kBool,
        .binding = Bind<&C::data, &DataConfig::shuffle>(),
-       .doc = "Shuffle the examples before every epoch. The same seed yields the same orders."});
+       .doc =
+           "Shuffle the examples before every epoch. The same seed results in the same orders."});
   keys.push_back({.path = "data.shuffle_buffer",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::shuffle_buffer>(),
@@ -333,6 +337,15 @@ void AddDataKeys(std::vector<Key>& keys) {
                          "shuffle all examples.",
                   .minimum = 0,
                   .maximum = 1 << 30});
+  keys.push_back({.path = "data.shard",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::data, &DataConfig::shard>(),
+                  .doc = "How the training tasks [share the examples]"
+                         "(guides/data.md#order-and-shares). `data`: each task takes its share of "
+                         "every batch. `file`: each task reads whole files, of which there must be "
+                         "at least as many as tasks. `off`: each task reads all examples in every "
+                         "epoch. `auto`: `data`, or `off` if the number of tasks is unknown.",
+                  .choices = {"auto", "file", "data", "off"}});
   AddTokenKeys(keys);
   keys.push_back({.path = "data.augment",
                   .type = KeyType::kLayers,
@@ -347,18 +360,16 @@ void AddDataKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "data.prefetch",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::prefetch>(),
-                  .doc = "Number of batches to prepare ahead in the background. 0: none; each "
-                         "batch is prepared when it is needed.",
+                  .doc = "Number of batches to prepare ahead in the background. 0: each batch is "
+                         "prepared only when it is needed.",
                   .minimum = 0,
                   .maximum = 1024});
   keys.push_back({.path = "data.threads",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::threads>(),
-                  .doc =
-                      "Number of threads that decode images, tokenize text and run the layers of "
-                      "`data.augment`, in addition to those that compute. "
-                      "0: one per processor that the CPU affinity and the cgroup's quota "
-                      "allow.",
+                  .doc = "Number of threads that decode images, tokenize text and run the layers "
+                         "of `data.augment`, in addition to the threads that compute. 0: one per "
+                         "processor that the CPU affinity and the cgroup's quota allow.",
                   .minimum = 0,
                   .maximum = 4096});
 }

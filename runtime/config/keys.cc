@@ -18,6 +18,7 @@ std::vector<std::string> LossNames() {
           "binary_crossentropy",
           "binary_focal_crossentropy",
           "categorical_focal_crossentropy",
+          "categorical_generalized_cross_entropy",
           "mean_squared_error",
           "mean_absolute_error",
           "mean_absolute_percentage_error",
@@ -48,8 +49,22 @@ std::vector<std::string> MetricNames() {
                                     "true_positives",
                                     "true_negatives",
                                     "false_positives",
-                                    "false_negatives"};
+                                    "false_negatives",
+                                    "precision_at_recall",
+                                    "recall_at_precision",
+                                    "sensitivity_at_specificity",
+                                    "specificity_at_sensitivity",
+                                    "f1_score",
+                                    "fbeta_score",
+                                    "io_u",
+                                    "binary_io_u",
+                                    "mean_io_u",
+                                    "one_hot_io_u",
+                                    "one_hot_mean_io_u",
+                                    "pearson_correlation",
+                                    "concordance_correlation"};
   for (std::string& loss : LossNames()) names.push_back(std::move(loss));
+  names.emplace_back("custom");
   return names;
 }
 
@@ -84,7 +99,18 @@ void AddLossArguments(std::vector<Key>& keys) {
       {"binary_focal_crossentropy"}, "false",
       "Multiply the loss by alpha where the label is 1, and by 1 − alpha where it is 0.");
   add("delta", KeyType::kNumber, Bind<kOf, &L::delta>(), kNoLimit, {"huber"}, "1",
-      "The error at which the loss changes from a square to a line.");
+      "The absolute error at which the loss changes from quadratic to linear.");
+  add("q", KeyType::kNumber, Bind<kOf, &L::q>(), 1, {"categorical_generalized_cross_entropy"},
+      "0.5",
+      "A number between 0 and 1. The closer it is to 1, the smaller the effect of wrong labels.");
+  keys.push_back({.path = "loss.ignore_class",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<kOf, &L::ignore_class>(),
+                  .doc = "Label of positions that the loss ignores, such as -1 or 255. The mean is "
+                         "taken over the other positions.",
+                  .when_key = "loss.name",
+                  .when_values = {"sparse_categorical_crossentropy"},
+                  .unset_doc = "no position is ignored"});
 }
 
 void AddWeightsKeys(std::vector<Key>& keys) {
@@ -95,14 +121,13 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                          "safetensors, `.keras` or `.h5` file, a checkpoint's prefix, or a folder "
                          "with checkpoints.",
                   .unset_doc = "initial values"});
-  keys.push_back(
-      {.path = "model.optimizer_state",
-       .type = KeyType::kString,
-       .binding = Bind<&C::model, &ModelConfig::optimizer_state>(),
-       .doc = "A `.keras` or `.h5` file of Keras 3. Training continues with the state of its "
-              "optimizer: slots and steps. Belongs to model.weights.",
-       .unset_doc = "model.file, if it is also model.weights and optimizer.name is not "
-                    "set; otherwise the optimizer starts afresh"});
+  keys.push_back({.path = "model.optimizer_state",
+                  .type = KeyType::kString,
+                  .binding = Bind<&C::model, &ModelConfig::optimizer_state>(),
+                  .doc = "A `.keras` or `.h5` file of Keras 3. Training continues with the state "
+                         "of its optimizer: slots and steps. Needs model.weights.",
+                  .unset_doc = "model.file, if it is also model.weights and optimizer.name is not "
+                               "set; otherwise the optimizer starts afresh"});
   keys.push_back({.path = "model.weights_skip",
                   .type = KeyType::kStrings,
                   .binding = Bind<&C::model, &ModelConfig::weights_skip>(),
@@ -129,10 +154,9 @@ void AddWeightsKeys(std::vector<Key>& keys) {
       {.path = "model.dtype_policy",
        .type = KeyType::kString,
        .binding = Bind<&C::model, &ModelConfig::dtype_policy>(),
-       .doc = "Keras' dtype policy of the layers that name none: layers in this file without "
-              "`dtype`. The files of Keras name the policy of every layer. With a mixed policy, "
-              "layers compute in 16 bits and keep their variables in float32: "
-              "[Mixed precision](#mixed-precision).",
+       .doc = "Keras' dtype policy for the layers in this file that have no `dtype`. Files from "
+              "Keras name the policy of every layer. With a mixed policy, layers compute in 16 "
+              "bits and keep their variables in float32: [Mixed precision](#mixed-precision).",
        .choices = {"float32", "mixed_bfloat16", "mixed_float16"},
        .unset_doc = "`float32`"});
 }
@@ -143,32 +167,36 @@ void AddModelKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::model, &ModelConfig::layers>(),
                   .doc = "The layers in order, each written as `- Class: {argument: value}` or "
                          "with Keras' `class_name` and `config`.",
-                  .unset_doc = "one of the three is required"});
+                  .unset_doc = "one of `layers`, `keras_json` and `file` is required"});
   keys.push_back({.path = "model.keras_json",
                   .type = KeyType::kString,
                   .binding = Bind<&C::model, &ModelConfig::keras_json>(),
                   .doc = "Path of a file written by Keras' `model.to_json()` (Keras 3 or tf.keras "
                          "2), relative to the working directory.",
-                  .unset_doc = "one of the three is required"});
-  keys.push_back({.path = "model.file",
-                  .type = KeyType::kString,
-                  .binding = Bind<&C::model, &ModelConfig::file>(),
-                  .doc = "Path of a `.keras` file or of an `.h5` file with a whole model. Its "
-                         "architecture is used and, where this file names no loss or no optimizer, "
-                         "the settings of compile(). To start from its weights as well, also name "
-                         "the file in model.weights.",
-                  .unset_doc = "one of the three is required"});
+                  .unset_doc = "one of `layers`, `keras_json` and `file` is required"});
+  keys.push_back(
+      {.path = "model.file",
+       .type = KeyType::kString,
+       .binding = Bind<&C::model, &ModelConfig::file>(),
+       .doc = "Path of a `.keras` file, or of an `.h5` file that contains a whole model. The run "
+              "uses its architecture. If the training file names no loss or no optimizer, the run "
+              "takes the missing settings from those of compile(). To start from the weights in "
+              "the file as well, set model.weights to the same path.",
+       .unset_doc = "one of `layers`, `keras_json` and `file` is required"});
   AddWeightsKeys(keys);
 }
 
 void AddLossKeys(std::vector<Key>& keys) {
+  std::vector<std::string> names = LossNames();
+  names.emplace_back("custom");
   keys.push_back(
       {.path = "loss.name",
        .type = KeyType::kString,
        .binding = Bind<&C::loss, &LossConfig::name>(),
        .doc = "The loss to minimise. `clipped_crossentropy` is −Σ y·log(clip(p, 1e-10, 1)), where "
-              "y is the label and p the model's output. `loss: NAME` is the short form.",
-       .choices = LossNames(),
+              "y is the label and p the model's output. `custom` is the loss that `loss.model` "
+              "computes. `loss: NAME` is the short form.",
+       .choices = std::move(names),
        .unset_doc = "required"});
   keys.push_back({.path = "loss.from_logits",
                   .type = KeyType::kBool,
@@ -182,6 +210,17 @@ void AddLossKeys(std::vector<Key>& keys) {
                                   "categorical_focal_crossentropy", "binary_crossentropy",
                                   "binary_focal_crossentropy"}});
   AddLossArguments(keys);
+  keys.push_back(
+      {.path = "loss.model",
+       .type = KeyType::kModel,
+       .binding = Bind<&C::loss, &LossConfig::model>(),
+       .doc = "The functional model that computes the loss: the path of a file written by Keras' "
+              "`model.to_json()`, or that JSON itself. Its inputs are the labels and the "
+              "predictions, in this order. Its only output has one value per example, per position "
+              "or per element of the predictions. It has no variables.",
+       .when_key = "loss.name",
+       .when_values = {"custom"},
+       .unset_doc = "required"});
 }
 
 // Adds the keys that may differ between outputs.
@@ -199,26 +238,26 @@ void AddOutputKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::metrics>(),
                   .doc = "Metrics to report in addition to the loss, with Keras' names and "
                          "arguments, such as `[accuracy, {name: top_k_categorical_accuracy, k: "
-                         "3}]`: [Losses and metrics](#losses-and-metrics).",
+                         "3}]`: [Losses and metrics](#losses-and-metrics). `custom` is the mean of "
+                         "the values that a model computes: [Custom metrics](#custom-metrics).",
                   .choices = MetricNames()});
   keys.push_back({.path = "weighted_metrics",
                   .type = KeyType::kMetrics,
                   .binding = Bind<&C::weighted_metrics>(),
-                  .doc = "Metrics like those of `metrics`, but of weighted examples: they use the "
-                         "sample weights or class_weight, as in Keras.",
+                  .doc = "Metrics in the same form as `metrics`, but weighted by the sample "
+                         "weights or class_weight, as in Keras.",
                   .choices = MetricNames()});
   keys.push_back({.path = "class_weight",
                   .type = KeyType::kClassWeights,
                   .binding = Bind<&C::class_weight>(),
                   .doc = "Weights of the classes in the training loss, such as `{0: 1, 1: 5}`, as "
-                         "in Keras. A class that is not named weighs 1.",
-                  .unset_doc = "all weigh 1"});
+                         "in Keras. Classes that are not listed have the weight 1.",
+                  .unset_doc = "every weight is 1"});
   keys.push_back({.path = "loss_weight",
                   .type = KeyType::kNumber,
                   .binding = Bind<&C::loss_weight>(),
-                  .doc =
-                      "Factor of an output's loss in the sum of the losses of all outputs, which "
-                      "training minimises."});
+                  .doc = "Factor by which an output's loss is multiplied in the sum of all "
+                         "outputs' losses, which training minimises."});
   for (size_t i = first; i < keys.size(); ++i) keys[i].per_output = true;
   keys.push_back({.path = "outputs",
                   .type = KeyType::kOutputs,
@@ -226,7 +265,7 @@ void AddOutputKeys(std::vector<Key>& keys) {
                   .doc = "Keys that apply to one output of a model with several outputs, by the "
                          "output's name: `loss`, `loss_weight`, `metrics`, `weighted_metrics` and "
                          "`class_weight`. Other outputs take these keys from the top level.",
-                  .unset_doc = "all outputs alike"});
+                  .unset_doc = "the keys at the top level apply to all outputs"});
 }
 
 Key Plain(const char* path, KeyType type, Binding binding, double minimum, const char* doc,
@@ -254,9 +293,9 @@ void AddGpuKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "gpu.allow_tf32",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::gpu, &GpuConfig::allow_tf32>(),
-                  .doc = "Whether matrix products and convolutions round their operands to TF32, "
-                         "which has 10 bits of mantissa. They are then several times as fast, but "
-                         "the results differ from the CPU's by up to about 0.1 %."});
+                  .doc = "Round the operands of matrix products and convolutions to TF32, which "
+                         "has 10 bits of mantissa. These ops are then several times as fast, but "
+                         "their results differ from the CPU's by up to about 0.1 %."});
   for (size_t i = first; i < keys.size(); ++i) {
     keys[i].when_key = "device";
     keys[i].when_values = {"auto", "cuda"};
@@ -265,11 +304,10 @@ void AddGpuKeys(std::vector<Key>& keys) {
 
 void AddBatchKeys(std::vector<Key>& keys) {
   using enum KeyType;
-  keys.push_back(
-      Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1,
-            "Number of examples per step and training task. A task with several devices splits "
-            "them over its devices.",
-            "32, unless global_batch_size is set"));
+  keys.push_back(Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1,
+                       "Number of examples per step and training task. A task with several devices "
+                       "splits these examples over its devices.",
+                       "32, unless global_batch_size is set"));
   keys.push_back(
       Plain("global_batch_size", kInteger, Bind<&C::global_batch_size>(), 1,
             "Total number of examples per step over all training tasks, instead of batch_size. It "

@@ -43,6 +43,7 @@ using Binding =
 //   kFeatures     a map from names to features (FeatureConfig)
 //   kDatasets     a list of maps with the keys of data.train
 //   kTokenize     a map of keys (TokenizeConfig)
+//   kModel        the path of a file with Keras' JSON of a model, or the JSON itself
 //   kMetrics      a list of names, or of maps with a name and arguments
 //   kOutputs      a map from names to maps of the keys that are per_output
 enum class KeyType {
@@ -63,6 +64,7 @@ enum class KeyType {
   kDatasets,
   kTokenize,
   kLayers,
+  kModel,
   kMetrics,
   kOutputs
 };

@@ -62,11 +62,11 @@ void AddScheduleKeys(std::vector<Key>& keys) {
       "Number of steps over which the learning rate decays once.");
   add("decay_rate", kNumber, Bind<kOf, kSchedule, &S::decay_rate>(),
       {"exponential_decay", "inverse_time_decay"}, "required",
-      "Every decay_steps, `exponential_decay` multiplies the learning rate by this number, and "
-      "`inverse_time_decay` adds it to the divisor, which starts at 1.");
+      "Every decay_steps steps, `exponential_decay` multiplies the learning rate by this number, "
+      "and `inverse_time_decay` adds it to the divisor, which starts at 1.");
   add("staircase", kBool, Bind<kOf, kSchedule, &S::staircase>(),
       {"exponential_decay", "inverse_time_decay"}, "false",
-      "Decay once every decay_steps, not continuously.");
+      "Decay once every decay_steps steps, not continuously.");
   add("end_learning_rate", kNumber, Bind<kOf, kSchedule, &S::end_learning_rate>(),
       {"polynomial_decay"}, "0.0001", "Learning rate at the end of the decay.");
   add("power", kNumber, Bind<kOf, kSchedule, &S::power>(), {"polynomial_decay"}, "1",
@@ -122,27 +122,29 @@ void AddCommonOptimizerKeys(std::vector<Key>& keys) {
                        "adamw 0.004, others none",
                        "Before each update, multiply the variables by 1 − learning rate · "
                        "weight_decay."));
-  keys.push_back(Hyper("exclude_from_weight_decay", Bind<kOf, &O::exclude_from_weight_decay>(), 0,
-                       {}, "",
-                       "Regular expressions (RE2's), such as `bias`. Variables do not decay if one "
-                       "of them is found in their name (`dense_1/bias`), or in its last part "
-                       "(`bias`), in which Keras searches."));
-  keys.push_back(Hyper("use_ema", Bind<kOf, &O::use_ema>(), 0, {}, "false",
-                       "Keep an exponential moving average of the variables, and end the run with "
-                       "it: it replaces the variables in the last checkpoint and evaluation."));
+  keys.push_back(
+      Hyper("exclude_from_weight_decay", Bind<kOf, &O::exclude_from_weight_decay>(), 0, {}, "",
+            "Regular expressions in RE2's syntax, such as `bias`. A variable does not decay if one "
+            "of them matches a part of its name (`dense_1/bias`), or a part of the name's last "
+            "component (`bias`), which is where Keras searches."));
+  keys.push_back(
+      Hyper("use_ema", Bind<kOf, &O::use_ema>(), 0, {}, "false",
+            "Keep an exponential moving average of the variables. At the end of the run, the "
+            "average replaces the variables, in the last checkpoint and in the last evaluation."));
   keys.push_back(Hyper("ema_momentum", Bind<kOf, &O::ema_momentum>(), 0, {}, "0.99",
-                       "Fraction of the average that each step keeps. Needs use_ema."));
+                       "Weight of the previous average in each step; the variable has the "
+                       "remaining weight. Needs use_ema."));
   keys.back().maximum = 1;
   keys.push_back(Hyper("ema_overwrite_frequency", Bind<kOf, &O::ema_overwrite_frequency>(), 1, {},
                        "only at the end",
                        "Interval, in updates, at which the averages replace the variables. Needs "
                        "use_ema."));
-  keys.push_back(Hyper("gradient_accumulation_steps", Bind<kOf, &O::gradient_accumulation_steps>(),
-                       2, {}, "every step",
-                       "Update the variables only once every this many steps, with the mean of the "
-                       "gradients since the last update, which is clipped if a limit is set. "
-                       "Cannot be combined with asynchronous parameter servers, nor with "
-                       "synchronous ones if gradients are clipped."));
+  keys.push_back(
+      Hyper("gradient_accumulation_steps", Bind<kOf, &O::gradient_accumulation_steps>(), 2, {},
+            "every step",
+            "Number of steps per update of the variables. An update uses the mean of the gradients "
+            "since the last update, which is clipped if a limit is set. Cannot be combined with "
+            "asynchronous parameter servers, nor with synchronous ones if gradients are clipped."));
   keys.push_back(
       Hyper("lazy", Bind<kOf, &O::lazy>(), 0, {}, "false",
             "Leave the rows of a table that a batch does not contain, and their slots, unchanged. "
@@ -178,8 +180,8 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
   keys.push_back(Hyper("beta_1", Bind<kOf, &O::beta_1>(), 0, moments, "0.9",
                        "Decay rate of the gradient's first moment."));
   keys.push_back(Hyper("beta_2", Bind<kOf, &O::beta_2>(), 0, moments, "0.999; lion 0.99",
-                       "Decay rate of the gradient's second moment (`adamax`: of its norm; "
-                       "`lion`: of the first moment that is kept)."));
+                       "Decay rate of the gradient's second moment (`adamax`: of its norm; `lion`: "
+                       "of the first moment that is stored)."));
   keys.push_back(Hyper("amsgrad", Bind<kOf, &O::amsgrad>(), 0, {"adam", "adamw"}, "false",
                        "Divide by the largest second moment so far."));
   keys.push_back(Hyper("rho", Bind<kOf, &O::rho>(), 0, {"rmsprop", "adadelta"},
@@ -197,10 +199,11 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
       Hyper("clipvalue", Bind<kOf, &O::clipvalue>(), 0, {}, "no clipping",
             "Clip every element of a gradient to the range from -clipvalue to clipvalue. "
             "At most one of clipvalue, clipnorm and global_clipnorm may be set."));
-  keys.push_back(Hyper("clipnorm", Bind<kOf, &O::clipnorm>(), 0, {}, "no clipping",
-                       "Scale the gradient of each variable so that its norm is at most this."));
+  keys.push_back(
+      Hyper("clipnorm", Bind<kOf, &O::clipnorm>(), 0, {}, "no clipping",
+            "Scale the gradient of each variable so that its norm is at most this number."));
   keys.push_back(Hyper("global_clipnorm", Bind<kOf, &O::global_clipnorm>(), 0, {}, "no clipping",
-                       "Scale all gradients so that their global norm is at most this."));
+                       "Scale all gradients so that their global norm is at most this number."));
   for (Key& key : keys) {
     const bool decays = key.path == "optimizer.momentum" || key.path == "optimizer.rho" ||
                         key.path == "optimizer.beta_1" || key.path == "optimizer.beta_2";

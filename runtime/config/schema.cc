@@ -44,6 +44,13 @@ Json TextSchema(const Key& key) {
   return text;
 }
 
+// `text` is the schema of a name.
+Json MetricsSchema(const Json& text) {
+  const Json with_arguments = {
+      {"type", "object"}, {"required", {"name"}}, {"properties", {{"name", text}}}};
+  return {{"type", "array"}, {"items", {{"anyOf", Json::array({text, with_arguments})}}}};
+}
+
 Json TypeSchema(const Key& key) {
   const Json text = TextSchema(key);
   Json number = {{"type", "number"}};
@@ -92,11 +99,10 @@ Json TypeSchema(const Key& key) {
       return TokenizeSchema();
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
-    case KeyType::kMetrics: {
-      const Json with_arguments = {
-          {"type", "object"}, {"required", {"name"}}, {"properties", {{"name", text}}}};
-      return {{"type", "array"}, {"items", {{"anyOf", Json::array({text, with_arguments})}}}};
-    }
+    case KeyType::kModel:
+      return {{"type", {"string", "object"}}};
+    case KeyType::kMetrics:
+      return MetricsSchema(text);
     case KeyType::kOutputs:
       return {{"type", "object"},
               {"additionalProperties", KeysSchema(/*per_output=*/true)},
@@ -139,6 +145,8 @@ std::string TypeName(const Key& key) {
       return "map of keys";
     case KeyType::kLayers:
       return "list of layers";
+    case KeyType::kModel:
+      return "path, or Keras' JSON";
     case KeyType::kOutputs:
       return "map of names to keys";
     case KeyType::kString:

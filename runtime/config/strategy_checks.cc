@@ -3,6 +3,43 @@
 #include "runtime/config/keys.h"
 
 namespace tfjob::config {
+namespace {
+
+Status CheckNccl(const StrategyConfig& strategy) {
+  if (strategy.transport != CollectiveTransport::kAuto) {
+    return InvalidArgument(
+        "strategy.transport: expected auto, because strategy.implementation is nccl, which chooses "
+        "its own connections, got ",
+        kTransportNames[static_cast<size_t>(strategy.transport)], "; remove one of the two");
+  }
+  if (strategy.compression != Compression::kNone) {
+    return InvalidArgument(
+        "strategy.compression: expected none, because strategy.implementation is nccl, in which "
+        "every task may round the sum again, got ",
+        kCompressionNames[static_cast<size_t>(strategy.compression)], "; remove one of the two");
+  }
+  return OkStatus();
+}
+
+Status CheckImplementation(const StrategyConfig& strategy) {
+  if (strategy.implementation == CollectiveImplementation::kNccl) return CheckNccl(strategy);
+  if (strategy.implementation != CollectiveImplementation::kRing) return OkStatus();
+  if (strategy.transport == CollectiveTransport::kSharedMemory) {
+    return InvalidArgument(
+        "strategy.transport: expected auto or tcp, because strategy.implementation is ring, which "
+        "needs a connection between each task and the next one, got shared_memory; remove one of "
+        "the two");
+  }
+  if (strategy.compression != Compression::kNone) {
+    return InvalidArgument(
+        "strategy.compression: expected none, because strategy.implementation is ring, in which "
+        "every task would round the sum again, got ",
+        kCompressionNames[static_cast<size_t>(strategy.compression)], "; remove one of the two");
+  }
+  return OkStatus();
+}
+
+}  // namespace
 
 Status CheckStrategy(const StrategyConfig& strategy) {
   const bool servers =
@@ -13,16 +50,7 @@ Status CheckStrategy(const StrategyConfig& strategy) {
         kStrategyNames[static_cast<size_t>(strategy.kind)],
         ", where no gradient is stale; remove one of the two");
   }
-  if (strategy.implementation == CollectiveImplementation::kNccl) {
-    return InvalidArgument(
-        "strategy.implementation: nccl needs GPUs, and this version trains on CPUs; use auto");
-  }
-  if (strategy.implementation == CollectiveImplementation::kRing) {
-    return InvalidArgument(
-        "strategy.implementation: ring is not available; use auto, which chooses the algorithm by "
-        "size and gives all tasks the same bits");
-  }
-  return OkStatus();
+  return CheckImplementation(strategy);
 }
 
 namespace {

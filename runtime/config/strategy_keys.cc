@@ -33,7 +33,8 @@ void AddDeviceKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::strategy, &S::bytes_per_pack>(),
                   .doc =
                       "Size of the packs in which gradients are exchanged, at most 25Mi. A larger "
-                      "gradient is a pack of its own. The size does not change the results. "
+                      "gradient is a pack of its own. The size does not change the results, unless "
+                      "`implementation` is `ring`. "
                       "0: automatic.",
                   .minimum = 0,
                   .maximum = 25 << 20,
@@ -41,69 +42,93 @@ void AddDeviceKeys(std::vector<Key>& keys) {
                   .unset_doc = "automatic"});
 }
 
-void AddGroupKeys(std::vector<Key>& keys) {
-  keys.push_back({.path = "strategy.timeout_seconds",
-                  .type = KeyType::kNumber,
-                  .binding = Bind<&C::strategy, &S::timeout_seconds>(),
-                  .doc = "Time after which a task gives up an exchange that other tasks have not "
-                         "completed, and fails with an error that names the task for which it "
-                         "waits. 0: it waits without limit.",
-                  .minimum = 0,
-                  .maximum = 31536000,
-                  .when_values = {"multi_worker_mirrored"},
-                  .unset_doc = "no limit"});
+void AddExchangeKeys(std::vector<Key>& keys) {
+  keys.push_back(
+      {.path = "strategy.timeout_seconds",
+       .type = KeyType::kNumber,
+       .binding = Bind<&C::strategy, &S::timeout_seconds>(),
+       .doc = "Time for which a task waits for another task in an exchange. After that, it fails "
+              "with an error that names the other task. The time that the other task spends in an "
+              "announced phase, such as saving, does not count. 0: no limit.",
+       .minimum = 0,
+       .maximum = 31536000,
+       .when_values = {"multi_worker_mirrored"},
+       .unset_doc = "no limit"});
   keys.push_back({.path = "strategy.implementation",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::implementation>(),
-                  .doc = "The implementation of the exchange. Only `auto` is available: it needs "
-                         "no GPU, and it adds in an order that gives all tasks the same bits. "
-                         "`ring` and `nccl`, TensorFlow's other names, are rejected.",
-                  .choices = {"auto", "ring", "nccl"},
+                  .doc = "How gradients are added. `auto`: in the order of a tree, which depends "
+                         "only on the number of tasks; the algorithm is chosen by size. But if "
+                         "each task has a GPU of its own and the same version of NCCL, `auto` is "
+                         "`nccl`, unless `strategy.transport` or `strategy.compression` is set. "
+                         "`ring`: "
+                         "over TCP, each task adds its values to the sums from the previous task "
+                         "and sends them to the next one ([guide](guides/all-reduce.md#ring)). All "
+                         "tasks stay bit-identical, but the results also depend on the sizes of "
+                         "the packs. `nccl`: by NVIDIA's NCCL between the memories of the tasks' "
+                         "GPUs ([guide](guides/all-reduce.md#nccl)). All tasks stay bit-identical, "
+                         "but the results depend on the version of NCCL and on the machines. If a "
+                         "task has no GPU of its own, this is an error.",
+                  .choices = {std::begin(kImplementationNames), std::end(kImplementationNames)},
                   .when_values = {"multi_worker_mirrored"}});
   keys.push_back({.path = "strategy.transport",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::transport>(),
-                  .doc = "How the tasks exchange gradients. `auto`: through shared memory if all "
-                         "tasks run on one machine, in one network namespace and as the same user, "
-                         "and otherwise over TCP. `tcp` and `shared_memory` force one of the two; "
-                         "if the tasks cannot share memory, `shared_memory` is an error. The "
+                  .doc = "How the tasks exchange gradients. `auto`: through shared memory between "
+                         "tasks that run on one machine, in one network namespace and as the same "
+                         "user, and otherwise over TCP. `tcp` and `shared_memory` force one of the "
+                         "two; if the tasks cannot share memory, `shared_memory` is an error. The "
                          "transport does not change the results.",
                   .choices = {std::begin(kTransportNames), std::end(kTransportNames)},
                   .when_values = {"multi_worker_mirrored"}});
-  keys.push_back({.path = "strategy.on_failure",
+  keys.push_back({.path = "strategy.compression",
                   .type = KeyType::kChoice,
-                  .binding = Bind<&C::strategy, &S::on_failure>(),
-                  .doc = "What the others do if a task is lost or was asked to end. `wait`: they "
-                         "wait until its replacement has joined, and lose no step. `shrink`: if "
-                         "they are a majority of the group, they go on without it and divide the "
-                         "examples of each step among themselves until its replacement has "
-                         "joined; if the chief is lost, another task saves until it returns. All "
-                         "tasks must then share `model_dir`. The results equal those of an "
-                         "undisturbed run only up to rounding. `restart`: they wait as with "
-                         "`wait`, but if a task was lost, all tasks go back to the last "
-                         "checkpoint.",
-                  .choices = {std::begin(kOnFailureNames), std::end(kOnFailureNames)},
+                  .binding = Bind<&C::strategy, &S::compression>(),
+                  .doc = "The type in which the tasks send gradients to each other. `bfloat16` "
+                         "halves the bytes, as Horovod's `Compression.fp16` and DDP's "
+                         "`bf16_compress_hook` do: each task rounds its part of the mean to "
+                         "bfloat16, the parts are added in float32, and the mean is rounded to "
+                         "bfloat16 once. Float64 gradients, the rows of tables, moving statistics, "
+                         "losses and metrics are sent as they are. The key changes the results "
+                         "slightly, but all tasks stay bit-identical.",
+                  .choices = {std::begin(kCompressionNames), std::end(kCompressionNames)},
                   .when_values = {"multi_worker_mirrored"}});
 }
 
+void AddFailureKeys(std::vector<Key>& keys) {
+  keys.push_back(
+      {.path = "strategy.on_failure",
+       .type = KeyType::kChoice,
+       .binding = Bind<&C::strategy, &S::on_failure>(),
+       .doc = "What the other tasks do if a task is lost or asked to exit. `wait`: they wait until "
+              "its replacement has joined, and lose no step. `shrink`: if they are a majority of "
+              "the group, they continue without it, and divide the examples of each step among "
+              "themselves until its replacement has joined. If the chief is lost, another task "
+              "saves checkpoints until the chief returns, so all tasks must share `model_dir`. The "
+              "results equal those of an undisturbed run only up to rounding. `restart`: as with "
+              "`wait`, but if a task was lost, all tasks roll back to the last checkpoint.",
+       .choices = {std::begin(kOnFailureNames), std::end(kOnFailureNames)},
+       .when_values = {"multi_worker_mirrored"}});
+}
+
 void AddElasticKeys(std::vector<Key>& keys) {
-  keys.push_back({.path = "strategy.min_replicas",
-                  .type = KeyType::kInteger,
-                  .binding = Bind<&C::strategy, &S::min_replicas>(),
-                  .doc = "Least number of tasks that train, including the chief. With fewer tasks, "
-                         "the group waits. If it is below `max_replicas`, tasks may join and leave "
-                         "while the job trains ([guide](guides/all-reduce.md#elastic)); this needs "
-                         "`global_batch_size` and `strategy.on_failure: shrink`.",
-                  .minimum = 1,
-                  .maximum = kMostReplicas,
-                  .when_values = {"multi_worker_mirrored"},
-                  .unset_doc = "the tasks in `TF_CONFIG`"});
+  keys.push_back(
+      {.path = "strategy.min_replicas",
+       .type = KeyType::kInteger,
+       .binding = Bind<&C::strategy, &S::min_replicas>(),
+       .doc = "Minimum number of tasks that train, including the chief. With fewer tasks, the "
+              "group waits. If this number is below `max_replicas`, tasks may join and leave while "
+              "the job trains ([guide](guides/all-reduce.md#elastic)); this needs "
+              "`global_batch_size` and `strategy.on_failure: shrink`.",
+       .minimum = 1,
+       .maximum = kMostReplicas,
+       .when_values = {"multi_worker_mirrored"},
+       .unset_doc = "the tasks in `TF_CONFIG`"});
   keys.push_back({.path = "strategy.max_replicas",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::strategy, &S::max_replicas>(),
-                  .doc = "Greatest number of tasks that train, including the chief. Further tasks "
-                         "take no part: they wait if the group is elastic, and are refused "
-                         "otherwise.",
+                  .doc = "Maximum number of tasks that train, including the chief. Additional "
+                         "tasks wait if the group is elastic, and are refused otherwise.",
                   .minimum = 1,
                   .maximum = kMostReplicas,
                   .when_values = {"multi_worker_mirrored"},
@@ -114,7 +139,8 @@ void AddElasticKeys(std::vector<Key>& keys) {
 void AddReductionKeys(std::vector<Key>& keys) {
   const size_t first = keys.size();
   AddDeviceKeys(keys);
-  AddGroupKeys(keys);
+  AddExchangeKeys(keys);
+  AddFailureKeys(keys);
   AddElasticKeys(keys);
   for (size_t i = first; i < keys.size(); ++i) keys[i].when_key = "strategy.name";
 }
@@ -160,10 +186,10 @@ void AddStaleness(std::vector<Key>& keys) {
       {.path = "strategy.max_staleness",
        .type = KeyType::kInteger,
        .binding = Bind<&C::strategy, &S::max_staleness>(),
-       .doc = "In asynchronous mode: before a task sends a gradient, it asks how many updates "
-              "other tasks have made since it read the values. If there were more updates than "
-              "this, it drops the gradient and continues with fresh values. The batch counts as "
-              "drawn.",
+       .doc =
+           "In asynchronous mode: before a task sends a gradient, it asks how many updates other "
+           "tasks have made since it read the values. If there were more updates than this, it "
+           "drops the gradient and continues with fresh values. The dropped batch counts as drawn.",
        .minimum = 0,
        .when_key = "strategy.mode",
        .when_values = {"async"},
@@ -175,17 +201,16 @@ void AddLeaseKeys(std::vector<Key>& keys) {
       {.path = "strategy.step_lease_factor",
        .type = KeyType::kNumber,
        .binding = Bind<&C::strategy, &S::step_lease_factor>(),
-       .doc =
-           "In synchronous mode, the others stop waiting for a worker that responds but has kept "
-           "them waiting for this multiple of the median step time; they compute another batch "
-           "instead. The worker's late gradient is dropped, and the worker takes part again. 0: "
-           "the others wait without limit.",
+       .doc = "In synchronous mode, the other tasks stop waiting for a worker that responds but "
+              "does not contribute after this multiple of the median step time, and compute "
+              "another batch in its place. The worker's late gradient is dropped; after that, the "
+              "worker takes part again. 0: the other tasks wait without limit.",
        .minimum = 0,
        .maximum = 1e6});
   keys.push_back({.path = "strategy.step_lease_secs",
                   .type = KeyType::kNumber,
                   .binding = Bind<&C::strategy, &S::step_lease_secs>(),
-                  .doc = "Minimum time for which the others wait for such a worker, however short "
+                  .doc = "The other tasks wait at least this long for such a worker, however short "
                          "the steps are.",
                   .minimum = 0,
                   .maximum = 1e9});
@@ -195,7 +220,7 @@ void AddLeaseKeys(std::vector<Key>& keys) {
        .binding = Bind<&C::strategy, &S::start_timeout_secs>(),
        .doc = "In synchronous mode: the first step waits until all training tasks have started, "
               "but not longer than this many seconds after the variables have received their "
-              "values. Then training begins without the missing tasks.",
+              "initial values. Then training begins without the missing tasks.",
        .minimum = 0,
        .maximum = 31536000});
 }

@@ -1,4 +1,4 @@
-// Tests the keys of groups whose number of tasks may change.
+// Tests the keys of groups whose number of tasks may change, and of NCCL.
 #include <gtest/gtest.h>
 
 #include "runtime/config/training_config.h"
@@ -50,6 +50,20 @@ TEST(StrategyKeys, AnElasticGroupNeedsBothLimitsAndAGlobalBatch) {
   EXPECT_EQ(Parsed("strategy: {name: mirrored, min_replicas: 1, max_replicas: 2}"),
             "strategy.min_replicas: belongs to strategy.name multi_worker_mirrored, but "
             "strategy.name is mirrored; remove one of the two");
+}
+
+TEST(StrategyKeys, NcclChoosesItsConnectionsAndRoundsOften) {
+  const auto with = [](const char* keys) {
+    return Parsed(StrCat("strategy: {name: multi_worker_mirrored, implementation: nccl, ", keys,
+                         "}\nbatch_size: 8"));
+  };
+  EXPECT_EQ(with("bytes_per_pack: 1Mi"), "accepted");
+  EXPECT_EQ(with("transport: tcp"),
+            "strategy.transport: expected auto, because strategy.implementation is nccl, which "
+            "chooses its own connections, got tcp; remove one of the two");
+  EXPECT_EQ(with("compression: bfloat16"),
+            "strategy.compression: expected none, because strategy.implementation is nccl, in "
+            "which every task may round the sum again, got bfloat16; remove one of the two");
 }
 
 }  // namespace

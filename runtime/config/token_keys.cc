@@ -62,6 +62,12 @@ Status CheckBuckets(const TrainingConfig& config) {
                            ": data.bucket_by_length already gives the sizes of batches; remove ",
                            "one of the two");
   }
+  const ShardPolicy shard = config.data.shard;
+  if (shard == ShardPolicy::kFile || shard == ShardPolicy::kOff) {
+    return InvalidArgument("data.shard: ", shard == ShardPolicy::kFile ? "file" : "off",
+                           " cannot be combined with data.bucket_by_length; use data, or remove ",
+                           "one of the two");
+  }
   if (config.data.shuffle_buffer == 0) return OkStatus();
   return InvalidArgument("data.shuffle_buffer: cannot be combined with data.bucket_by_length, ",
                          "whose batches have examples of all files; remove one of the two");

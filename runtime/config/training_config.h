@@ -44,8 +44,11 @@ struct LossConfig {
   bool from_logits = false;
   Reduction reduction = Reduction::kMean;
   // Unset arguments have Keras' defaults.
-  std::optional<double> label_smoothing, alpha, gamma, delta;
+  std::optional<double> label_smoothing, alpha, gamma, delta, q;
   std::optional<bool> apply_class_balancing;
+  std::optional<int64_t> ignore_class;
+  // For `custom`: the path of a file, as a string, or the content of such a file.
+  std::shared_ptr<const Json> model = nullptr;
 };
 
 // An empty `name` means a constant learning rate. Unset parameters have Keras' defaults.
@@ -94,6 +97,8 @@ enum class MixStop { kFirst, kAll };
 enum class CacheKind { kNone, kMemory };
 enum class OnDamaged { kFail, kSkip };
 enum class ResizeMethod { kBilinear, kNearest };
+// How the tasks share the training examples; the names are those of TensorFlow's AutoShardPolicy.
+enum class ShardPolicy { kAuto, kFile, kData, kOff };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
 // Specifies how text becomes token ids.
@@ -222,6 +227,7 @@ struct DataConfig {
   LabelKind labels = LabelKind::kAuto;  // see ResolvedLabels
   bool shuffle = true;
   int64_t shuffle_buffer = 0;  // if above 0, examples are shuffled only within windows of this size
+  ShardPolicy shard = ShardPolicy::kAuto;
   BucketConfig bucket_by_length;
   MaskConfig mask_tokens;
   std::shared_ptr<const Json> augment;  // a list of layers; null: none
@@ -245,11 +251,18 @@ inline constexpr const char* kStrategyNames[] = {"auto",
                                                  "multi_worker_mirrored",
                                                  "central_storage",
                                                  "parameter_server"};
+// How the tasks' gradients are added. The enumerators are in the order of the names in the training
+// file.
 enum class CollectiveImplementation { kAuto, kRing, kNccl };
+inline constexpr const char* kImplementationNames[] = {"auto", "ring", "nccl"};
 // How tasks exchange gradients without parameter servers. The enumerators are in the order of the
 // names in the training file.
 enum class CollectiveTransport { kAuto, kTcp, kSharedMemory };
 inline constexpr const char* kTransportNames[] = {"auto", "tcp", "shared_memory"};
+// The type in which the tasks send gradients to each other. The enumerators are in the order of the
+// names in the training file.
+enum class Compression { kNone, kBFloat16 };
+inline constexpr const char* kCompressionNames[] = {"none", "bfloat16"};
 enum class OnFailure { kWait, kShrink, kRestart };
 inline constexpr const char* kOnFailureNames[] = {"wait", "shrink", "restart"};
 inline constexpr int64_t kMostDevices = 256;
@@ -262,12 +275,13 @@ struct StrategyConfig {
   // With kAuto, strategy::Select chooses a strategy suited to the cluster.
   StrategyKind kind = StrategyKind::kAuto;
 
-  // The next eight fields apply to strategies that reduce gradients over devices.
+  // The next nine fields apply to strategies that reduce gradients over devices.
   int64_t devices = 1;                    // number of devices of this task
   int64_t bytes_per_pack = 0;             // 0 for automatic
   std::optional<double> timeout_seconds;  // per collective operation; no limit if unset or 0
-  CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // must be kAuto
+  CollectiveImplementation implementation = CollectiveImplementation::kAuto;
   CollectiveTransport transport = CollectiveTransport::kAuto;
+  Compression compression = Compression::kNone;
   OnFailure on_failure = OnFailure::kWait;  // reaction of the other tasks to a lost task
   // The least and the most tasks that train. Both are set, or neither.
   std::optional<int64_t> min_replicas, max_replicas;
@@ -411,8 +425,8 @@ std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for
-// sparse_categorical_crossentropy, one-hot rows for the other categorical losses, and plain values
-// for all others. Never returns kAuto.
+// sparse_categorical_crossentropy and categorical_generalized_cross_entropy, one-hot rows for the
+// other categorical losses, and plain values for all others. Never returns kAuto.
 LabelKind ResolvedLabels(const TrainingConfig& config);
 
 // Return a training file that represents `config`. The file contains defaults, but neither unset

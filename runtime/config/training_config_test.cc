@@ -402,7 +402,7 @@ TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
   EXPECT_EQ(Checked({{"strategy", "{name: central_storage, devices: 2}"}}), "accepted");
   EXPECT_EQ(Checked({{"strategy",
                       "{name: multi_worker_mirrored, timeout_seconds: 30, bytes_per_pack: 0, "
-                      "implementation: auto, transport: shared_memory}"}}),
+                      "implementation: auto, transport: shared_memory, compression: bfloat16}"}}),
             "accepted");
   EXPECT_EQ(Checked({{"strategy.devices", "2"}}),
             "strategy.devices: belongs to strategy.name mirrored, multi_worker_mirrored, "
@@ -417,6 +417,11 @@ TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
   EXPECT_EQ(Checked({{"strategy", "{name: mirrored, transport: tcp}"}}),
             "strategy.transport: belongs to strategy.name multi_worker_mirrored, but "
             "strategy.name is mirrored; remove one of the two");
+  EXPECT_EQ(Checked({{"strategy", "{name: mirrored, compression: bfloat16}"}}),
+            "strategy.compression: belongs to strategy.name multi_worker_mirrored, but "
+            "strategy.name is mirrored; remove one of the two");
+  EXPECT_EQ(ParseError("strategy: {name: multi_worker_mirrored, compression: fp16}"),
+            "t.yaml: strategy.compression: expected one of none, bfloat16, got \"fp16\"");
   EXPECT_EQ(Checked({{"strategy", "{name: mirrored, mode: sync}"}}),
             "strategy.mode: belongs to strategy.name auto, parameter_server, but strategy.name is "
             "mirrored; remove one of the two");
@@ -424,16 +429,22 @@ TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
             "t.yaml: strategy.devices: expected a value from 1 to 256, got 0");
 }
 
-TEST(TrainingConfig, OnlyTheAutomaticImplementationIsAvailable) {
-  const auto with = [](const char* implementation) {
-    return Checked(
-        {{"strategy.name", "multi_worker_mirrored"}, {"strategy.implementation", implementation}});
+TEST(TrainingConfig, ARingNeedsConnectionsAndValuesThatMayBeRoundedOften) {
+  const auto with = [](const char* keys) {
+    return Checked({{"strategy", StrCat("{name: multi_worker_mirrored, implementation: ", keys)}});
   };
-  EXPECT_EQ(with("nccl"),
-            "strategy.implementation: nccl needs GPUs, and this version trains on CPUs; use auto");
-  EXPECT_EQ(with("ring"),
-            "strategy.implementation: ring is not available; use auto, which chooses the algorithm "
-            "by size and gives all tasks the same bits");
+  EXPECT_EQ(with("ring}"), "accepted");
+  EXPECT_EQ(with("ring, transport: tcp, bytes_per_pack: 1Mi, on_failure: shrink}"), "accepted");
+  EXPECT_EQ(with("ring, transport: shared_memory}"),
+            "strategy.transport: expected auto or tcp, because strategy.implementation is ring, "
+            "which needs a connection between each task and the next one, got shared_memory; "
+            "remove one of the two");
+  EXPECT_EQ(with("ring, compression: bfloat16}"),
+            "strategy.compression: expected none, because strategy.implementation is ring, in "
+            "which every task would round the sum again, got bfloat16; remove one of the two");
+  EXPECT_EQ(Checked({{"strategy", "{name: mirrored, implementation: ring}"}}),
+            "strategy.implementation: belongs to strategy.name multi_worker_mirrored, but "
+            "strategy.name is mirrored; remove one of the two");
 }
 
 TEST(TrainingConfig, TheGlobalBatchIsSplitAsEvenlyAsPossible) {

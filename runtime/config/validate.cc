@@ -448,7 +448,10 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks) {
 
 LabelKind ResolvedLabels(const TrainingConfig& config) {
   if (config.data.labels != LabelKind::kAuto) return config.data.labels;
-  if (config.loss.name == "sparse_categorical_crossentropy") return LabelKind::kClass;
+  for (const char* classes :
+       {"sparse_categorical_crossentropy", "categorical_generalized_cross_entropy"}) {
+    if (config.loss.name == classes) return LabelKind::kClass;
+  }
   for (const char* rows :
        {"categorical_crossentropy", "clipped_crossentropy", "categorical_focal_crossentropy",
         "categorical_hinge", "kl_divergence", "cosine_similarity"}) {

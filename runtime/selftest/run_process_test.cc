@@ -46,7 +46,8 @@ TEST(RunProcess, KillsAProcessThatTakesTooLong) {
             Internal("the process did not exit within 0 s"));
 }
 
-// Signal 0 kills nothing, like SIGKILL while a process waits inside a driver.
+// Signal 0 does not end the process, just as SIGKILL cannot end a process that waits inside a
+// driver.
 TEST(RunProcess, DoesNotWaitForAProcessThatCannotBeKilled) {
   const Status status =
       RunShell("exec sleep 60", {.seconds = 0, .kill_seconds = 0, .kill_signal = 0}).status();

@@ -25,7 +25,7 @@ std::vector<size_t> Counts(const BucketPlan& plan) {
 TEST(BucketPlan, BeginsAndEndsWithSmallBuckets) {
   const BucketPlan plan =
       PlanBuckets(Floats({kMi / 2, kMi / 2, 2 * kMi, 2 * kMi, 2 * kMi, kMi, kMi / 2}), 4 * kMi);
-  EXPECT_EQ(Counts(plan), (std::vector<size_t>{2, 2, 2, 1}));
+  EXPECT_EQ(Counts(plan), (std::vector<size_t>{2, 2, 1, 1, 1}));
 }
 
 TEST(BucketPlan, GivesALargeItemItsOwnBucket) {
@@ -35,7 +35,7 @@ TEST(BucketPlan, GivesALargeItemItsOwnBucket) {
 
 TEST(BucketPlan, HoldsNoMoreThanTheLimit) {
   const BucketPlan plan = PlanBuckets(Floats(std::vector<int64_t>(100, kMi)), 100 * kMi);
-  EXPECT_EQ(Counts(plan), (std::vector<size_t>{1, 25, 25, 25, 23, 1}));
+  EXPECT_EQ(Counts(plan), (std::vector<size_t>{1, 25, 25, 25, 21, 2, 1}));
 }
 
 TEST(BucketPlan, AlignsItemsAndCoversThemWithoutGaps) {
@@ -61,8 +61,35 @@ TEST(BucketPlan, SeparatesTypes) {
   EXPECT_EQ(plan.buckets[1].dtype, DType::kFloat64);
 }
 
+TEST(BucketPlan, SeparatesCompressedItemsAndCountsTheBytesThatAreSent) {
+  std::vector<BucketItem> items = Floats({128, 4 * kMi, 4 * kMi, 128});
+  for (size_t i = 1; i < items.size(); ++i) items[i].compressed = true;
+  const BucketPlan plan = PlanBuckets(items, 4 * kMi);
+  EXPECT_EQ(Describe(plan),
+            "1 in 128 bytes of float32, 2 in 4194304 bytes of bfloat16, 1 in 64 bytes of bfloat16");
+}
+
 TEST(BucketPlan, OfNothingIsEmpty) {
   EXPECT_TRUE(PlanBuckets({}, 0).buckets.empty());
+}
+
+// An item that is announced before an exchange comes before it only if no earlier item, and no
+// other item of its bucket, is announced after it.
+TEST(BucketPlan, PutsExchangesBeforeTheItemsThatFollowThem) {
+  BucketPlan plan = PlanBuckets(Floats({kMi, kMi, 8 * kMi, kMi}), kMi);
+  const BucketPlan without = plan;
+  std::vector<exec::PlannedExchange> exchanges;
+  for (const int position : {1, 11, 12, 50})
+    exchanges.push_back({.elements = 10, .position = position});
+  AddExchanges(exchanges, {10, 12, 30, 20}, plan);
+  std::vector<int64_t> order;  // the number of an exchange, or -1
+  for (const Bucket& bucket : plan.buckets) order.push_back(bucket.exchange);
+  EXPECT_EQ(order, (std::vector<int64_t>{0, -1, 1, 2, -1, -1, -1, 3}));
+  EXPECT_EQ(plan.items, without.items);
+  EXPECT_EQ(plan.buckets[0].begin, without.bytes);
+  EXPECT_EQ(plan.buckets[0].bytes, 40);
+  EXPECT_EQ(plan.buckets[2].begin, without.bytes + 64);
+  EXPECT_EQ(plan.bytes, without.bytes + 4 * 64);
 }
 
 TEST(BucketPlan, ListsTheTablesWhoseGradientsTravelByRows) {
@@ -77,6 +104,9 @@ TEST(BucketPlan, ListsTheTablesWhoseGradientsTravelByRows) {
   EXPECT_EQ(plan.tables, std::vector<TableItem>{table});
   EXPECT_EQ(Describe(plan), "2 in 128 bytes of float32, embedding/embeddings by rows");
   const BucketPlan dense = *PlanStep(Pooled(optimizer, /*rows=*/false), 0);
+  EXPECT_EQ(
+      Describe(*PlanStep(Pooled(optimizer, /*rows=*/true), 0, config::Compression::kBFloat16)),
+      "2 in 128 bytes of bfloat16, embedding/embeddings by rows");
   EXPECT_TRUE(dense.tables.empty());
   EXPECT_EQ(Describe(dense), "3 in 960 bytes of float32");
 }

@@ -64,8 +64,7 @@ TEST(Embedding, TakesTheStepsOfDenseGradients) {
   }
 }
 
-// The programs that apply contributions expect a fixed number of rows, which a smaller batch does
-// not reach.
+// The programs that apply contributions expect a fixed number of rows; a smaller batch has fewer.
 TEST(Embedding, TakesSmallerBatchesIfBatchesMayBeSkipped) {
   const auto train = [](bool rows, config::OnNonFinite rule) {
     StrategyOptions options = TableOptions(Pooled(Optimizers()[0], rows));

@@ -56,7 +56,7 @@ class GradientRows {
   // Returns the sum of a table's gradients in the last exchange: every row that at least one rank
   // had.
   Rows Sum(size_t table) const;
-  // Like Sum, but padded to `rows` rows; padding rows are zero and have the index -1.
+  // Like Sum, but padded to `rows` rows; padding rows are zero and have index -1.
   Rows Padded(size_t table, int64_t rows);
 
   // Returns the number of bytes that this rank passed to AllGatherVariable in the last exchange.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -143,13 +144,23 @@ class WithDevices : public Strategy {
     return devices_[0].replica->BeginSnapshot(global_step_, std::move(ledger));
   }
 
+  Status SetLearningRate(double rate) override {
+    for (const TaskDevice& device : devices_) {
+      if (Holds(device)) RETURN_IF_ERROR(device.replica->SetLearningRate(rate, global_step_));
+    }
+    return OkStatus();
+  }
+  std::optional<state::LearningRate> learning_rate() const override {
+    return devices_[0].replica->learning_rate();
+  }
+
   Status Leave() override { return OkStatus(); }
   Status Finish() override { return OkStatus(); }
   Status Fail(const Status&) override { return OkStatus(); }
   std::vector<state::PeerState> Peers() override { return {}; }
 
  private:
-  // Returns whether the device has its own variables, to which it applies the step.
+  // Returns whether the device has its own variables to apply the step to.
   bool Holds(const TaskDevice& device) const { return !central_ || &device == devices_.data(); }
 
   StrategyOptions OptionsOf(const DevicesOptions& options, int index) {
@@ -204,7 +215,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options) {
   if (!options.common.device.runtime->immediate()) {
     return Unimplemented("strategy.devices: only CPUs can be divided into devices, but the task ",
                          "computes on ", options.common.device.name,
-                         "; remove TFJOB_DEVICE, or use strategy.name: one_device");
+                         "; use strategy.name: one_device or, for several GPUs, ",
+                         "multi_worker_mirrored with one task per GPU");
   }
   if (options.threads < options.devices) {
     kMirroredLog.Warning("there are more devices than threads: devices share processors",

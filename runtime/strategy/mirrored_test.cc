@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +120,72 @@ TEST(Mirrored, TakesTheStepsOfOneDevice) {
 TEST(CentralStorage, TakesTheStepsOfOneDevice) {
   for (const int devices : {1, 2, 3}) {
     ExpectTheStepsOfOneDevice(devices, VariableStorage::kCentral);
+  }
+}
+
+// Takes three steps, from the given one.
+void ThreeSteps(Strategy& strategy, int64_t from) {
+  MetricTotals totals;
+  for (int64_t step = from; step < from + 3; ++step)
+    ASSERT_TRUE(strategy.Step(Rows(step * 10, 7), totals).ok());
+}
+
+// Expects a new rate to have the same effect as compiling the optimizer with it, bit for bit, and
+// to be part of the state.
+void ExpectToChangeTheRate(
+    const std::function<std::unique_ptr<Strategy>(const StrategyOptions&)>& make) {
+  ModelDefinition definition = Define(kTwoLayers, 7);
+  state::Snapshot middle;
+  const auto made = [&](const state::Snapshot* from) {
+    StrategyOptions options = Options(definition);
+    if (from != nullptr) options.provide_state = [=](const state::Snapshot*) { return *from; };
+    auto strategy = make(options);
+    EXPECT_TRUE(strategy->Start().ok());
+    return strategy;
+  };
+  const auto changed = made(nullptr);
+  ThreeSteps(*changed, 0);
+  EXPECT_EQ(changed->learning_rate(), std::nullopt);
+  middle = *changed->TakeSnapshot();
+  EXPECT_EQ(changed->SetLearningRate(-1).code(), StatusCode::kInvalidArgument);
+  ASSERT_EQ(changed->SetLearningRate(0.002), OkStatus());
+  const state::LearningRate expected{.rate = 0.002, .step = 3};
+  EXPECT_EQ(changed->learning_rate(), expected);
+  ThreeSteps(*changed, 3);
+  const state::Snapshot last = *changed->TakeSnapshot();
+  EXPECT_EQ(last.learning_rate, expected);
+
+  definition.state.optimizer.learning_rate = 0.002;
+  const auto compiled = made(&middle);
+  ThreeSteps(*compiled, 3);
+  EXPECT_EQ(ValuesOf(*compiled->TakeSnapshot(), Slots::kWith), ValuesOf(last, Slots::kWith));
+
+  definition.state.optimizer.learning_rate = 0.01;
+  middle.learning_rate = expected;
+  const auto restored = made(&middle);
+  EXPECT_EQ(restored->learning_rate(), expected);
+  ThreeSteps(*restored, 3);
+  EXPECT_EQ(ValuesOf(*restored->TakeSnapshot(), Slots::kWith), ValuesOf(last, Slots::kWith));
+
+  definition.state.optimizer.schedule.decay = optimizer::Decay::kExponential;
+  definition.state.optimizer.schedule.decay_steps = 10;
+  definition.state.optimizer.schedule.decay_rate = 0.5;
+  const auto scheduled = made(&middle);
+  EXPECT_EQ(scheduled->learning_rate(), std::nullopt) << "the schedule determines the rate";
+  EXPECT_EQ(scheduled->SetLearningRate(0.5).code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(SetLearningRate, OfDevicesIsLikeCompilingWithTheRate) {
+  for (const auto on_non_finite : {config::OnNonFinite::kFail, config::OnNonFinite::kSkip}) {
+    ExpectToChangeTheRate([&](StrategyOptions options) {
+      options.on_non_finite = on_non_finite;
+      return *MakeOneDevice({.task_type = "worker"}, std::move(options));
+    });
+  }
+  for (const auto storage : {VariableStorage::kMirrored, VariableStorage::kCentral}) {
+    ExpectToChangeTheRate([&](const StrategyOptions& options) {
+      return *MakeWithDevices(With(2, options, storage));
+    });
   }
 }
 

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
+#include "runtime/strategy/group/announcements.h"
+#include "runtime/strategy/group/losses.h"
+#include "runtime/strategy/group/shared_validation.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/replica.h"
 
@@ -14,42 +19,6 @@ namespace tfjob::strategy {
 namespace {
 
 constexpr Logger kGroupLog("strategy");
-
-// Exchanges the facts that all tasks need at the start of a step.
-class Announcements {
- public:
-  void SetRanks(int ranks) { words_.assign(kFixed + static_cast<size_t>(ranks), 0); }
-
-  // The announcement of one task.
-  struct Own {
-    int64_t examples = 0;      // of this task for the step
-    bool ending = false;       // the task was asked to exit, and takes no further step
-    bool others_join = false;  // tasks are waiting to join; set only by the leader
-  };
-
-  // Sums the announcements of all ranks. All ranks must call Exchange.
-  Status Exchange(collectives::Communicator& communicator, const Own& own) {
-    std::ranges::fill(words_, 0);
-    words_[0] = own.examples;
-    words_[1] = own.examples > 0 ? 1 : 0;
-    words_[2] = own.others_join ? 1 : 0;
-    words_[kFixed + static_cast<size_t>(communicator.rank())] = own.ending ? 1 : 0;
-    return communicator.AllReduce(std::as_writable_bytes(std::span(words_)), DType::kInt64,
-                                  collectives::Reduction::kSum);
-  }
-  Shares shares() const { return {.examples = words_[0], .ranks_with_examples = words_[1]}; }
-  bool OthersJoin() const { return words_[2] > 0; }
-  bool Ends(int rank) const { return words_[kFixed + static_cast<size_t>(rank)] > 0; }
-  bool AnyEnds() const {
-    return std::any_of(words_.begin() + kFixed, words_.end(), [](int64_t w) { return w > 0; });
-  }
-
- private:
-  static constexpr size_t kFixed = 3;
-  // The number of examples, the number of ranks that have any, whether other tasks are waiting to
-  // join and, for each rank, whether it exits.
-  std::vector<int64_t> words_;
-};
 
 class MultiWorkerMirrored : public Strategy {
  public:
@@ -60,7 +29,11 @@ class MultiWorkerMirrored : public Strategy {
     agreement_ =
         StrCat("global batch: ", options_.global_batch,
                "\ntransport: ", config::kTransportNames[static_cast<size_t>(options_.transport)],
-               "\n", options_.agreement, replica_->agreement());
+               "\nimplementation: ",
+               config::kImplementationNames[static_cast<size_t>(options_.implementation)],
+               "\ncompression: ",
+               config::kCompressionNames[static_cast<size_t>(options_.common.compression)], "\n",
+               options_.agreement, replica_->agreement());
     return OkStatus();
   }
 
@@ -75,26 +48,68 @@ class MultiWorkerMirrored : public Strategy {
       if (generation_.communicator == nullptr) RETURN_IF_ERROR(Join());
       if (drawn_ != before.drawn) return TakenOver(before, totals);
       if (Outcome().rank != before.rank || Outcome().ranks != before.ranks) return OtherPart();
-      const Status announced = announcements_.Exchange(
-          *generation_.communicator,
-          {.examples = batch.size(), .others_join = options_.group->TaskWaits()});
+      const Status announced =
+          Announce({.examples = batch.size(), .others_join = options_.group->TaskWaits()});
       if (!announced.ok()) {
         RETURN_IF_ERROR(DropFailed(announced));
         continue;
       }
-      if (announcements_.AnyEnds()) return OthersEnd();
-      if (announcements_.OthersJoin()) {
-        EndGeneration();
+      const Demand demand = announcements_.Demanded();
+      if (demand == Demand::kEndRun) return RunEnds();
+      if (demand == Demand::kDepart) return OthersEnd();
+      if (demand != Demand::kStep) {
+        RETURN_IF_ERROR(Heed(demand));
         continue;
       }
-      if (announcements_.shares().examples <= 0) {
+      replica_->TakeLearningRate(announcements_.learning_rate());
+      const Shares shares{.examples = announcements_.examples(),
+                          .ranks_with_examples = announcements_.ranks_with_examples()};
+      if (shares.examples <= 0) {
         return Internal("no task has examples for the step after ", global_step_);
       }
-      RETURN_IF_ERROR(replica_->Compute(batch, global_step_, announcements_.shares()));
+      if (!replica_->IsCompiled(batch)) {
+        const AnnouncedPhase phase(*this, state::WorkPhase::kCompiling);
+        replica_->Compile(batch);
+      }
+      RETURN_IF_ERROR(replica_->Compute(batch, global_step_, shares));
       const Status reduced = replica_->Reduce();
       if (reduced.ok()) return Apply(totals);
       RETURN_IF_ERROR(DropFailed(reduced));
     }
+  }
+
+  StatusOr<ValidationOutcome> Validate(const Validation& validation) override {
+    // After the last step, tasks leave the group, so this task does not depend on the others.
+    if (global_step_ >= options_.last_step || run_ended_) return Strategy::Validate(validation);
+    const StepOutcome before = Outcome();
+    const int64_t states = states_received_;
+    while (true) {
+      if (generation_.communicator == nullptr) RETURN_IF_ERROR(Join());
+      if (drawn_ != before.drawn || global_step_ != before.global_step ||
+          states_received_ != states) {
+        return ValidationOutcome{.totals = std::nullopt, .next = Outcome()};
+      }
+      const Status announced =
+          Announce({.others_join = options_.group->TaskWaits(), .validates = true});
+      if (!announced.ok()) {
+        RETURN_IF_ERROR(DropFailed(announced));
+        continue;
+      }
+      const Demand demand = announcements_.Demanded();
+      if (demand != Demand::kValidate) {
+        RETURN_IF_ERROR(Heed(demand));
+        continue;
+      }
+      ASSIGN_OR_RETURN(std::optional<MetricTotals> totals, ShareValidation(&validation));
+      if (totals) return ValidationOutcome{.totals = std::move(totals), .next = Outcome()};
+    }
+  }
+
+  Status SetLearningRate(double rate) override {
+    return replica_->SetLearningRate(rate, global_step_);
+  }
+  std::optional<state::LearningRate> learning_rate() const override {
+    return replica_->learning_rate();
   }
 
   StatusOr<state::Snapshot> TakeSnapshot() override {
@@ -108,17 +123,38 @@ class MultiWorkerMirrored : public Strategy {
                                    follows ? "" : PositionRecord(options_.leader, drawn_));
   }
 
+  StatusOr<StepOutcome> EndRun() override {
+    const int64_t reached = global_step_;
+    while (true) {
+      if (generation_.communicator == nullptr) RETURN_IF_ERROR(Join());
+      if (global_step_ < reached) {
+        StepOutcome outcome = Outcome();
+        outcome.rolled_back = true;
+        return outcome;
+      }
+      const Status announced = Announce({.ends_run = true});
+      const Demand demand = announcements_.Demanded();
+      if (announced.ok() && demand == Demand::kEndRun) return RunEnds();
+      RETURN_IF_ERROR(announced.ok() ? Heed(demand) : DropFailed(announced));
+    }
+  }
+
   // Keeps this task's state after the last step until the leader has ended the job. If the leader
   // is lost before it has saved the last state, the new leader can then take over this task's
   // state.
   Status Leave() override {
     const int64_t reached = global_step_;
     Status left = OkStatus();
-    while (!Leads() && replica_->has_state() && left.ok()) {
+    bool heard = true;  // the members of the generation know that the run has ended early
+    while ((!Leads() || !heard) && replica_->has_state() && left.ok()) {
       left = Join();
       if (left.ok() && global_step_ < reached) {
         trains_on_ = true;
         return Aborted("the group goes on from step ", global_step_, ", before the last step");
+      }
+      if (left.ok() && run_ended_) {
+        left = TellRunEnded();
+        heard = generation_.communicator != nullptr;
       }
     }
     Drop();
@@ -130,7 +166,7 @@ class MultiWorkerMirrored : public Strategy {
   Status Withdraw() override {
     if (generation_.communicator != nullptr) {
       // The group limits how long this exchange takes, because the process was asked to exit.
-      const Status told = announcements_.Exchange(*generation_.communicator, {.ending = true});
+      const Status told = Announce({.ending = true});
       if (told.ok()) EndGeneration();
     }
     Drop();
@@ -146,6 +182,9 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   std::vector<state::PeerState> Peers() override { return options_.group->Peers(); }
+  void Announce(state::WorkPhase phase, Duration limit) override {
+    options_.group->Announce(phase, limit);
+  }
   bool Leads() const override {
     if (!options_.shrinks) return options_.leads;
     return !generation_.members.empty() && generation_.rank == 0;
@@ -188,6 +227,7 @@ class MultiWorkerMirrored : public Strategy {
         shared = generation_.communicator->Barrier();
         if (shared.ok()) {
           options_.group->StateIsShared();
+          losses_.Note(generation_.members, global_step_, options_.on_event);
           return OkStatus();
         }
       }
@@ -245,14 +285,19 @@ class MultiWorkerMirrored : public Strategy {
       kGroupLog.Info("took over the state of another task",
                      {{"task", MemberOf(generation_.source).task}, {"step", step}});
     }
+    validation_.Forget();
+    ++states_received_;
     global_step_ = step;
     drawn_ = drawn;
   }
 
   Status ProvideState() {
     const state::Snapshot memory = replica_->Memory();
+    const AnnouncedPhase phase(*this, state::WorkPhase::kRestoring, state::kRestoreLimit);
     ASSIGN_OR_RETURN(const state::Snapshot snapshot, options_.common.provide_state(&memory));
     RETURN_IF_ERROR(replica_->Load(snapshot));
+    validation_.Forget();
+    ++states_received_;
     global_step_ = snapshot.global_step;
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
     if (options_.shrinks) {
@@ -287,11 +332,84 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // Returns an outcome that makes the caller redraw the batch, because the batch was split among
-  // different members than those of the generation.
+  // members other than those of the generation.
   StepOutcome OtherPart() const {
     StepOutcome outcome = Outcome();
     outcome.dropped = true;
     return outcome;
+  }
+
+  // Makes the latest step the last one. Waits for the other tasks, as after the last step: the
+  // leader must not end the job before all of them know that the run has ended.
+  StepOutcome RunEnds() {
+    run_ended_ = true;
+    (void)generation_.communicator->Barrier();
+    StepOutcome outcome = Outcome();
+    outcome.dropped = true;
+    outcome.run_ended = true;
+    return outcome;
+  }
+
+  // Notifies the members of a new generation that the run has ended: some of them may be
+  // replacements, or may have been lost before they heard it. Their first operation in this
+  // generation is the same exchange. If it fails, drops the generation, and returns an error only
+  // if this task must not join again.
+  Status TellRunEnded() {
+    while (generation_.communicator != nullptr) {
+      const Status told = Announce({.ends_run = true});
+      if (!told.ok()) return DropFailed(told);
+      const Demand demand = announcements_.Demanded();
+      if (demand == Demand::kEndRun) {
+        (void)generation_.communicator->Barrier();
+        return OkStatus();
+      }
+      RETURN_IF_ERROR(Heed(demand));
+    }
+    return OkStatus();
+  }
+
+  Status Announce(Announcements::Own own) {
+    own.has_result = validation_.HasResult(drawn_);
+    own.learning_rate = replica_->learning_rate();
+    return announcements_.Exchange(*generation_.communicator, own);
+  }
+
+  // Does what the announcements demand of every task, except to take a step or to end the run.
+  Status Heed(Demand demand) {
+    switch (demand) {
+      case Demand::kValidate:
+        return ShareValidation(nullptr).status();
+      case Demand::kDepart:
+        (void)OthersEnd();
+        return OkStatus();
+      case Demand::kAdmit:
+        EndGeneration();
+        return OkStatus();
+      case Demand::kStep:
+      case Demand::kEndRun:
+        break;
+    }
+    return Internal("the tasks of the group do not agree on what follows step ", global_step_);
+  }
+
+  // Takes part in a validation that at least one task of the generation has announced.
+  // `validation` is null if this task has not announced it. Returns nullopt if the validation must
+  // be repeated; the generation may then have ended.
+  StatusOr<std::optional<MetricTotals>> ShareValidation(const Validation* validation) {
+    std::vector<std::string> names;
+    for (const collectives::Member& member : generation_.members) names.push_back(member.task);
+    ASSIGN_OR_RETURN(
+        SharedValidation::Outcome outcome,
+        validation_.Share(
+            *generation_.communicator, announcements_, names,
+            {.validation = validation,
+             .drawn = drawn_,
+             .is_current = [this] { return options_.group->IsCurrent(generation_.number); },
+             .announce =
+                 [this](state::WorkPhase phase) { Announce(phase, state::kUsualPhaseLimit); }}));
+    if (!outcome.exchanged.ok()) RETURN_IF_ERROR(DropFailed(outcome.exchanged));
+    RETURN_IF_ERROR(outcome.evaluated);
+    return std::move(outcome.totals);
   }
 
   // Drops the communicator once all ranks have received the announcements.
@@ -314,6 +432,7 @@ class MultiWorkerMirrored : public Strategy {
                                            " was asked to end; the others keep the state and "
                                            "form a new group")});
     }
+    losses_.Depart(departing);
     options_.group->NoteDepartures(generation_.number, departing);
     EndGeneration();
     StepOutcome outcome = Outcome();
@@ -327,6 +446,7 @@ class MultiWorkerMirrored : public Strategy {
   Status DropFailed(const Status& why) {
     // Aborted means that a task was asked to exit, and that none was lost.
     goes_back_ = options_.goes_back && !absl::IsAborted(why);
+    losses_.Explain(std::string(Message(why)), /*departs=*/absl::IsAborted(why));
     kGroupLog.Warning(goes_back_ ? "an exchange has failed; going back to the last checkpoint"
                                  : "an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});
@@ -351,12 +471,16 @@ class MultiWorkerMirrored : public Strategy {
   std::unique_ptr<Replica> replica_;
   collectives::Generation generation_;  // its communicator is null between generations
   Announcements announcements_;
+  SharedValidation validation_;
+  Losses losses_;
   int64_t state_generation_ = 0;  // see collectives::Joining
   RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
   Status kept_out_;               // why the group must continue without this task
   bool goes_back_ = false;        // the next generation starts from the last checkpoint
   bool trains_on_ = false;        // Leave has returned Aborted, in a generation that trains
+  int64_t states_received_ = 0;   // from other tasks or from a checkpoint
+  bool run_ended_ = false;        // a task has ended the run before its last step
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones

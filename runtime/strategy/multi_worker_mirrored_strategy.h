@@ -16,8 +16,8 @@
 
 #include "runtime/collectives/membership/group.h"
 #include "runtime/config/training_config.h"
-#include "runtime/ps/definition.h"
 #include "runtime/state/peer.h"
+#include "runtime/state/task_id.h"
 #include "runtime/strategy/strategy.h"
 #include "runtime/strategy/strategy_options.h"
 
@@ -28,7 +28,7 @@ struct MultiWorkerMirroredOptions {
   // leader calls provide_state.
   StrategyOptions common;
   std::unique_ptr<collectives::Group> group;
-  ps::TaskId leader;           // the group's leader
+  state::TaskId leader;        // the group's leader
   bool leads = false;          // this task is the leader; not used if the group shrinks
   bool shrinks = false;        // the group continues without lost tasks; rank 0 leads
   bool begins_again = false;   // see collectives::Joining
@@ -37,6 +37,8 @@ struct MultiWorkerMirroredOptions {
   int64_t bytes_per_pack = 0;  // see PlanBuckets
   // The transport that the group's communicators use. Must be equal in all tasks.
   config::CollectiveTransport transport = config::CollectiveTransport::kAuto;
+  // How the communicators add. Must be equal in all tasks.
+  config::CollectiveImplementation implementation = config::CollectiveImplementation::kAuto;
   // The step after which the tasks stop; 0 if unknown. If the step is known, the tasks wait for
   // each other after it. Otherwise, a task that finishes this step first could leave, and another
   // task would have to abandon the step.

@@ -21,8 +21,8 @@ TEST(MultiWorkerMirrored, AllTasksEndWithTheSameState) {
 
 // The step in which the fault occurs may be applied by some tasks or by none. The second batch is
 // skipped, so two tasks may be at the same step, but at different positions in the data. A barrier
-// follows the last step. The operation with the number `last_totals` exchanges the totals of the
-// last step. If only the worker lacks these totals, the leader has the last state and ends the job.
+// follows the last step. Operation number `last_totals` exchanges the totals of the last step. If
+// only the worker lacks these totals, the leader has the last state and ends the job.
 void ExpectThatNoFaultLosesAStep(const Work& work, int64_t last_totals) {
   constexpr int64_t kSteps = 3, kBad = 1;
   TestJob undisturbed(2);
@@ -59,6 +59,12 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
 // totals.
 TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoRowsOfATable) {
   ExpectThatNoFaultLosesAStep(WithTable(), 37);
+}
+
+// Sharing the state takes 20 operations and a barrier. Each of the 4 batches takes 5 operations,
+// for the announcements, the statistics, their gradients, the gradients and the totals.
+TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoSynchronizedStep) {
+  ExpectThatNoFaultLosesAStep(Synchronized(), 41);
 }
 
 // The leader lacks a step that the worker has applied. While taking over the worker's state, the

@@ -10,6 +10,7 @@
 #include "runtime/strategy/model/local_state.h"
 #include "runtime/strategy/model/model_program.h"
 #include "runtime/strategy/model/number_check.h"
+#include "runtime/strategy/model/rate_of_run.h"
 #include "runtime/strategy/model/updates.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/strategies.h"
@@ -71,15 +72,12 @@ class OneDevice : public Strategy {
         check_(RuleOf(options_), "", options_.definition.state.variables, options_.device.pool),
         programs_(options_.definition, model::Mode::kTrain,
                   /*with_updates=*/!check_.skips() || checks_in_graph_, store_, options_.device),
+        rate_(options_.definition.state.optimizer),
         padding_(options_.definition.variables.size()) {}
 
-  Status Create(int64_t batch_size) {
+  Status Create() {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
-    ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
-    if (check_.skips() && !checks_in_graph_) {
-      ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, no_clipping_, store_,
-                                                        options_.device));
-    }
+    RETURN_IF_ERROR(Compile());
     // The program with the updates has created the slots.
     ASSIGN_OR_RETURN(state_, LocalState::Find(options_.definition.state, store_));
     return OkStatus();
@@ -92,6 +90,8 @@ class OneDevice : public Strategy {
     RETURN_IF_ERROR(state_->Load(snapshot));
     global_step_ = snapshot.global_step;
     loss_scale_ = snapshot.loss_scale.value_or(state::LossScale());
+    rate_.Take(snapshot.learning_rate);
+    RETURN_IF_ERROR(UseRate());
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
     updated_ = false;
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
@@ -123,12 +123,17 @@ class OneDevice : public Strategy {
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
     RETURN_IF_ERROR(CheckUpdated());
     const bool follows = drawn_ == global_step_;  // the step implies the position
-    std::optional<state::LossScale> loss_scale;
-    if (scales_loss_) loss_scale = loss_scale_;
-    return state_->BeginCopy(
-        global_step_, follows ? "" : PositionRecord({self_.task_type, self_.task_index}, drawn_),
-        loss_scale, Written());
+    state::Snapshot numbers{.global_step = global_step_, .learning_rate = rate_.get()};
+    if (!follows) numbers.ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
+    if (scales_loss_) numbers.loss_scale = loss_scale_;
+    return state_->BeginCopy(std::move(numbers), Written());
   }
+
+  Status SetLearningRate(double rate) override {
+    RETURN_IF_ERROR(rate_.Set(rate, global_step_));
+    return UseRate();
+  }
+  std::optional<state::LearningRate> learning_rate() const override { return rate_.get(); }
 
   Status Leave() override { return OkStatus(); }
   Status Finish() override { return OkStatus(); }
@@ -136,6 +141,24 @@ class OneDevice : public Strategy {
   std::vector<state::PeerState> Peers() override { return {}; }
 
  private:
+  // Compiles the program for the usual batch size and, if they are separate, the updates.
+  Status Compile() {
+    ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(options_.definition.build.batch_size));
+    if (!check_.skips() || checks_in_graph_) return OkStatus();
+    ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, no_clipping_, store_,
+                                                      options_.device));
+    return OkStatus();
+  }
+
+  // The rate is a constant of the programs, so the programs that contain it are compiled again.
+  Status UseRate() {
+    double& compiled = options_.definition.state.optimizer.learning_rate;
+    if (compiled == rate_.rate()) return OkStatus();
+    compiled = rate_.rate();
+    if (updates_ == nullptr) programs_.Clear();
+    return Compile();
+  }
+
   // Checks the program's results, and applies them unless the program has already done so. Returns
   // false if the batch is skipped.
   StatusOr<bool> Apply(const ModelProgram& program) {
@@ -183,13 +206,14 @@ class OneDevice : public Strategy {
   }
 
   const rpc::Identity self_;
-  const StrategyOptions options_;
+  StrategyOptions options_;  // with the learning rate that the programs use
   const bool scales_loss_;
   const bool checks_in_graph_;
   const optimizer::Clipping no_clipping_;  // of contributions: the training graph has clipped them
   variables::VariableStore store_;
   NumberCheck check_;
   ProgramCache programs_;
+  RateOfRun rate_;
   ModelProgram* training_ = nullptr;  // the program for the usual batch size
   // Null if the programs update the variables themselves.
   std::unique_ptr<UpdatesByRows> updates_;
@@ -207,15 +231,16 @@ Status CheckAlone(const cluster::TfConfig& tf_config) {
   constexpr char kOneTask[] =
       "strategy.name: one_device needs a single task that trains, but the cluster has ";
   if (tasks > 1) return InvalidArgument(kOneTask, tasks, ": use auto, or train with one task");
-  return Unimplemented(kOneTask, "several: add ps tasks, or train with one task");
+  return Unimplemented(kOneTask,
+                       "several: add ps tasks, set strategy.name to multi_worker_mirrored "
+                       "with min_replicas and max_replicas, or train with one task");
 }
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(rpc::Identity self, StrategyOptions options) {
-  const int64_t batch_size = options.definition.build.batch_size;
   auto strategy = std::make_unique<OneDevice>(std::move(self), std::move(options));
-  RETURN_IF_ERROR(strategy->Create(batch_size));
+  RETURN_IF_ERROR(strategy->Create());
   return std::unique_ptr<Strategy>(std::move(strategy));
 }
 

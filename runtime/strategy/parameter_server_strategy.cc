@@ -24,6 +24,7 @@ class ParameterServerStrategy : public Strategy {
  public:
   explicit ParameterServerStrategy(ParameterServerOptions options)
       : options_(std::move(options.common)),
+        chief_(options.chief),
         store_(options_.device.row_stride, options_.device.runtime),
         check_(options_.on_non_finite, rpc::TaskName(options.identity),
                options_.definition.state.variables, options_.device.pool),
@@ -80,6 +81,15 @@ class ParameterServerStrategy : public Strategy {
 
   std::span<const int> tables() const override { return options_.definition.tables; }
   StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
+  Status SetLearningRate(double rate) override {
+    RETURN_IF_ERROR(state::CheckMaySet(rate, options_.definition.state.optimizer));
+    if (chief_) client_->SetLearningRate({.rate = rate, .step = global_step_});
+    return OkStatus();
+  }
+  std::optional<state::LearningRate> learning_rate() const override {
+    return client_->learning_rate();
+  }
+
   Status Leave() override { return client_->Leave(); }
   Status Withdraw() override { return client_->Withdraw(); }
   Status Finish() override { return client_->Finish(); }
@@ -88,11 +98,22 @@ class ParameterServerStrategy : public Strategy {
 
  private:
   Status CheckPolicies() const {
+    RETURN_IF_ERROR(CheckExchanges());
     if (!ScalesLoss(options_.definition)) return OkStatus();
     return Unimplemented(
         "a layer has the dtype policy mixed_float16, which needs a scale of the loss that all "
         "tasks share; parameter servers do not keep one. Use mixed_bfloat16, or strategy.name: "
         "multi_worker_mirrored without ps tasks");
+  }
+
+  Status CheckExchanges() const {
+    ASSIGN_OR_RETURN(const std::string name, FirstExchange(options_.definition));
+    if (name.empty()) return OkStatus();
+    return Unimplemented(
+        "the layer with the op ", name, " has synchronized: true, so all tasks would have to ",
+        "compute each batch at the same time, but with parameter servers, each task computes at ",
+        "its own pace. Set synchronized: false, or use strategy.name: multi_worker_mirrored ",
+        "without ps tasks");
   }
 
   Status BeginStep() { return client_->BeginStep(contributions_, values_, drawn_ + 1, indices_); }
@@ -102,8 +123,8 @@ class ParameterServerStrategy : public Strategy {
     return client_->EndStep();
   }
 
-  // Reads the batch's rows from the servers. Returns false if the state to which this task's values
-  // belong has been replaced.
+  // Reads the batch's rows from the servers. Returns false if the state that this task's values
+  // belong to has been replaced.
   StatusOr<bool> PullRows(ModelProgram& program) {
     if (options_.definition.tables.empty()) return true;
     const trace::Span span(trace::Category::kExchange, "read rows of tables");
@@ -116,8 +137,8 @@ class ParameterServerStrategy : public Strategy {
     return client_->PullRows(rows_, row_values_);
   }
 
-  // Reads all values again, because the state to which they belong has been replaced. The batch
-  // will be drawn again.
+  // Reads all values again, because the state that they belong to has been replaced. The batch will
+  // be drawn again.
   StatusOr<StepOutcome> ReadAgain() {
     RETURN_IF_ERROR(BeginStep());
     ASSIGN_OR_RETURN(const ps::StepResult result, EndStep());
@@ -151,6 +172,7 @@ class ParameterServerStrategy : public Strategy {
   }
 
   const StrategyOptions options_;
+  const bool chief_;  // whose rates the servers accept
   variables::VariableStore store_;
   NumberCheck check_;
   // True if gradients are sent while the backward pass runs. False if the batch may be skipped, or
@@ -173,7 +195,7 @@ class ParameterServerStrategy : public Strategy {
 // single task, the returned function splits the batches drawn by that task among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
-    std::vector<ps::TaskId> tasks) {
+    std::vector<state::TaskId> tasks) {
   return [provide_state = std::move(provide_state),
           tasks = std::move(tasks)]() -> StatusOr<state::Snapshot> {
     ASSIGN_OR_RETURN(state::Snapshot snapshot, provide_state(/*into=*/nullptr));

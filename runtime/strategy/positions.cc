@@ -13,7 +13,7 @@ constexpr int64_t kGreatestPosition = int64_t{1} << 60;
 
 }  // namespace
 
-std::string PositionRecord(const ps::TaskId& task, int64_t drawn) {
+std::string PositionRecord(const state::TaskId& task, int64_t drawn) {
   return StrCat(kPosition, " ", task.type, " ", task.index, " 0 ", drawn, "\n");
 }
 
@@ -30,7 +30,7 @@ std::optional<int64_t> OnlyPosition(const std::string& ledger) {
   return found;
 }
 
-std::optional<int64_t> DealOut(const std::vector<ps::TaskId>& tasks, std::string& ledger) {
+std::optional<int64_t> DealOut(const std::vector<state::TaskId>& tasks, std::string& ledger) {
   const std::optional<int64_t> total = OnlyPosition(ledger);
   if (!total || tasks.size() < 2) return std::nullopt;
   const int64_t part = *total / static_cast<int64_t>(tasks.size());
@@ -40,7 +40,7 @@ std::optional<int64_t> DealOut(const std::vector<ps::TaskId>& tasks, std::string
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with(prefix)) dealt += StrCat(line, "\n");
   }
-  for (const ps::TaskId& task : tasks) dealt += PositionRecord(task, part);
+  for (const state::TaskId& task : tasks) dealt += PositionRecord(task, part);
   ledger = std::move(dealt);
   return part;
 }

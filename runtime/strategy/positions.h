@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ps/definition.h"
+#include "runtime/state/task_id.h"
 
 namespace tfjob::strategy {
 
 // Returns the line that records the position of one task. It has the form that parameter servers
 // use (ps/server/store.h), so that a job with one task can continue with servers.
-std::string PositionRecord(const ps::TaskId& task, int64_t drawn);
+std::string PositionRecord(const state::TaskId& task, int64_t drawn);
 
 // Returns the position of the only task that the ledger names. Returns nullopt if the position is
 // invalid, or if the ledger names no task or several tasks. With several tasks, the examples were
@@ -24,6 +24,6 @@ std::optional<int64_t> OnlyPosition(const std::string& ledger);
 // share the examples. Counts an equal share of the drawn batches, rounded down, as drawn by each
 // task, and returns the size of this share. If OnlyPosition returns nullopt, or if there are fewer
 // than two tasks, leaves the ledger unchanged and returns nullopt.
-std::optional<int64_t> DealOut(const std::vector<ps::TaskId>& tasks, std::string& ledger);
+std::optional<int64_t> DealOut(const std::vector<state::TaskId>& tasks, std::string& ledger);
 
 }  // namespace tfjob::strategy

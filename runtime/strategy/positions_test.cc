@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/status.h"
+
 namespace tfjob::strategy {
 namespace {
 
-const std::vector<ps::TaskId> kTasks = {{"chief", 0}, {"worker", 0}, {"worker", 1}};
+const std::vector<state::TaskId> kTasks = {{"chief", 0}, {"worker", 0}, {"worker", 1}};
 
 TEST(Positions, OfOneTaskAreDealtOutToSeveral) {
   std::string ledger = StrCat("0 chief 0 5 20\n", PositionRecord({"chief", 0}, 22));

@@ -18,9 +18,16 @@ namespace {
 // The number of bytes of a variable to broadcast in one operation.
 constexpr size_t kBroadcastBytes = 1 << 20;
 
-// Changes the options so that gradients are clipped only after they have been reduced.
-StrategyOptions WithUnclippedGradients(StrategyOptions options) {
+// Stands for the optimizer's own rate in a broadcast.
+constexpr state::LearningRate kNoRate{.rate = -1};
+
+// Changes the options so that gradients are clipped only after they have been reduced, and so that
+// the program itself multiplies them by the rank's share of the examples. In float16, gradients
+// that are smaller by this factor could underflow, so they are multiplied when they are float32
+// again.
+StrategyOptions OfReplica(StrategyOptions options) {
   options.definition.build.clipping = {};
+  options.definition.build.weighted = !ScalesLoss(options.definition);
   options.definition.build.replica = options.replica;
   // A rank without examples uses the graph only to determine which contributions exist.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
@@ -44,7 +51,8 @@ size_t CountSums(const ModelDefinition& definition) {
 
 Replica::Replica(StrategyOptions options, Replica* owner)
     : clipping_(options.definition.build.clipping),
-      options_(WithUnclippedGradients(std::move(options))),
+      options_(OfReplica(std::move(options))),
+      rate_(options_.definition.state.optimizer),
       own_store_(options_.device.row_stride, options_.device.runtime),
       store_(owner == nullptr ? own_store_ : owner->store_),
       check_(RuleOf(options_), "", options_.definition.state.variables, options_.device.pool),
@@ -101,9 +109,19 @@ Status Replica::PrepareVariables() {
   return OkStatus();
 }
 
+Status Replica::UseRate() {
+  double& compiled = options_.definition.state.optimizer.learning_rate;
+  if (compiled == rate_.rate()) return OkStatus();
+  compiled = rate_.rate();
+  ASSIGN_OR_RETURN(updates_,
+                   UpdatesByRows::Compile(options_.definition, clipping_, store_, options_.device));
+  return OkStatus();
+}
+
 Status Replica::Prepare(int64_t bytes_per_pack) {
   const ModelDefinition& definition = options_.definition;
-  ASSIGN_OR_RETURN(const BucketPlan plan, PlanStep(definition, bytes_per_pack));
+  ASSIGN_OR_RETURN(const BucketPlan plan,
+                   PlanStep(definition, bytes_per_pack, options_.compression));
   ASSIGN_OR_RETURN(const uint64_t digest, GraphDigest());
   agreement_ = StrCat("program: ", kVersion, "\nmodel: ", digest,
                       "\noptimizer: ", PrintJson(optimizer::ToJson(definition.state.optimizer)),
@@ -111,23 +129,39 @@ Status Replica::Prepare(int64_t bytes_per_pack) {
                       "\nseed: ", definition.seed,
                       "\non_non_finite: ", static_cast<int>(options_.on_non_finite),
                       "\nbuckets: ", Describe(plan), "\n");
-  RETURN_IF_ERROR(programs_.ForBatchSize(definition.build.batch_size).status());
   words_.resize(2 + CountSums(definition));
   last_words_.resize(words_.size());
-  buckets_ = std::make_unique<GradientBuckets>(plan, definition.variables.size(), words_.size());
-  return OkStatus();
+  program_weights_ =
+      definition.build.weighted &&
+      std::ranges::all_of(plan.buckets, [](const Bucket& bucket) { return bucket.exchange < 0; });
+  // A replica without variables does not apply the sums.
+  const bool checks = check_.enabled() && updates_ != nullptr;
+  buckets_ =
+      std::make_unique<GradientBuckets>(plan, definition.variables.size(), words_.size(), checks);
+  programs_.set_exchange(buckets_.get());
+  programs_.set_places_contributions();
+  return programs_.ForBatchSize(definition.build.batch_size).status();
 }
 
+// Gradients stay on the device if the communicator adds there, and if the program has already
+// multiplied them by the weight of this rank.
 Status Replica::Connect(collectives::Communicator& communicator) {
-  return buckets_->Connect(communicator);
+  device::DeviceRuntime* const own = options_.device.runtime.get();
+  const bool keeps = program_weights_ && communicator.device() == own;
+  if (keeps != keeps_) {
+    keeps_ = keeps;
+    programs_.set_keeps(keeps ? [this](int v) { return buckets_->SuitsDevice(v); }
+                              : std::function<bool(int)>());
+  }
+  return buckets_->Connect(communicator, keeps ? own : nullptr);
 }
 
 Status Replica::Compute(const data::Batch& batch, int64_t step, const Shares& shares) {
   ENFORCE(shares.examples > 0 && shares.ranks_with_examples > 0, "a step with examples");
   program_ = nullptr;
-  buckets_->Begin(
-      {.gradient = static_cast<double>(batch.size()) / static_cast<double>(shares.examples),
-       .assign = 1 / static_cast<double>(shares.ranks_with_examples)});
+  const double weight = static_cast<double>(batch.size()) / static_cast<double>(shares.examples);
+  buckets_->Begin({.gradient = program_weights_ ? 1 : weight,
+                   .assign = 1 / static_cast<double>(shares.ranks_with_examples)});
   if (batch.size() == 0) {
     buckets_->AddZeros();
     return OkStatus();
@@ -137,10 +171,13 @@ Status Replica::Compute(const data::Batch& batch, int64_t step, const Shares& sh
   if (status.ok()) {
     program_ = *program;
     (*program)->set_loss_scale(loss_scale_.scale);
+    (*program)->set_loss_weight(weight);
+    (*program)->PlaceContributions([&](int v) { return buckets_->MemoryOf(v); });
     status = (*program)->Run(batch, step, options_.definition.seed, [&](int v) {
       buckets_->Add(v, program_->Contribution(v), program_->Indices(v));
     });
   }
+  if (buckets_->exchange_failed()) return OkStatus();
   if (!status.ok()) buckets_->Abandon(status);
   return status;
 }
@@ -160,18 +197,20 @@ Status Replica::Reduce() {
 StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
   check_.Begin();
   for (size_t v = 0; v < options_.definition.variables.size(); ++v)
-    check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
+    check_.CheckedContribution(v, buckets_->Finite(static_cast<int>(v)));
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
   // The loss itself is not scaled, so the scale cannot be the reason if the loss is not finite.
   if (ScalesLoss(options_.definition) && std::isfinite(words_[1]))
     loss_scale_ = loss_scale_.After(fine);
   if (!fine) return false;
+  RETURN_IF_ERROR(UseRate());
   // Drop the state, because another device may have applied the step although this one could not.
   has_state_ = false;
   ASSIGN_OR_RETURN(Updates * updates,
                    updates_->For([this](int v) { return buckets_->ReducedRowCount(v); }));
   RETURN_IF_ERROR(updates->Run(step, [&](int v) {
-    if (!buckets_->ByRows(v)) return Updates::Input{.value = buckets_->Reduced(v)};
+    if (!buckets_->ByRows(v))
+      return Updates::Input{.value = buckets_->Reduced(v), .on_device = buckets_->OnDevice(v)};
     const GradientRows::Rows rows = buckets_->ReducedRows(v, updates->rows_of(v));
     return Updates::Input{.value = rows.values, .indices = rows.indices};
   }));
@@ -197,9 +236,10 @@ Status Replica::CheckState() const {
 
 StatusOr<state::SnapshotCopy> Replica::BeginSnapshot(int64_t step, std::string ledger) {
   RETURN_IF_ERROR(CheckState());
-  std::optional<state::LossScale> loss_scale;
-  if (ScalesLoss(options_.definition)) loss_scale = loss_scale_;
-  return state_->BeginCopy(step, std::move(ledger), loss_scale, updates_->written());
+  state::Snapshot numbers{.global_step = step, .learning_rate = rate_.get()};
+  numbers.ledger = std::move(ledger);
+  if (ScalesLoss(options_.definition)) numbers.loss_scale = loss_scale_;
+  return state_->BeginCopy(std::move(numbers), updates_->written());
 }
 
 Status Replica::Load(const state::Snapshot& snapshot) {
@@ -207,6 +247,7 @@ Status Replica::Load(const state::Snapshot& snapshot) {
   has_state_ = false;
   RETURN_IF_ERROR(state_->Load(snapshot));
   loss_scale_ = snapshot.loss_scale.value_or(state::LossScale());
+  rate_.Take(snapshot.learning_rate);
   check_.GoOnFrom(0);
   has_state_ = true;
   return OkStatus();
@@ -247,6 +288,9 @@ Status Replica::BroadcastCounters(collectives::Communicator& communicator, int r
   std::vector<double> counters = last_words_;
   counters.push_back(loss_scale_.scale);
   counters.push_back(static_cast<double>(loss_scale_.good_steps));
+  const state::LearningRate rate = rate_.get().value_or(kNoRate);
+  counters.push_back(rate.rate);
+  counters.push_back(static_cast<double>(rate.step));
   counters.push_back(check_.skipped_in_a_row());
   RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(counters)), root));
   if (!receive) return OkStatus();
@@ -255,6 +299,8 @@ Status Replica::BroadcastCounters(collectives::Communicator& communicator, int r
   const state::LossScale received{.scale = scale[0],
                                   .good_steps = CountOf(scale[1], state::kGoodStepsToGrow)};
   if (received.IsValid()) loss_scale_ = received;
+  const state::LearningRate set{.rate = scale[2], .step = CountOf(scale[3], int64_t{1} << 53)};
+  rate_.Take(set.IsValid() ? std::optional(set) : std::nullopt);
   check_.GoOnFrom(static_cast<int>(CountOf(counters.back(), kMaxSkippedInARow)));
   return OkStatus();
 }

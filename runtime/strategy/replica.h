@@ -22,6 +22,7 @@
 #include "runtime/strategy/model/local_state.h"
 #include "runtime/strategy/model/model_program.h"
 #include "runtime/strategy/model/number_check.h"
+#include "runtime/strategy/model/rate_of_run.h"
 #include "runtime/strategy/model/updates.h"
 #include "runtime/strategy/strategy_options.h"
 
@@ -59,8 +60,14 @@ class Replica {
   //
   // Computes the contributions of this rank's part of the batch, which may be empty. The exchange
   // starts while the contributions are being computed. `step` is the number of updates before this
-  // one. If the program fails, aborts the communicator and returns the program's error.
+  // one. If the program fails, aborts the communicator and returns the program's error. If the
+  // program has ended early because the communicator failed during one of its exchanges, returns
+  // OK; Reduce then returns the communicator's error.
   Status Compute(const data::Batch& batch, int64_t step, const Shares& shares);
+  // Returns whether the program that Compute needs for this batch exists. Compile creates it; if
+  // that fails, Compute returns the error.
+  bool IsCompiled(const data::Batch& batch) { return batch.size() == 0 || programs_.Has(batch); }
+  void Compile(const data::Batch& batch) { (void)programs_.For(batch); }
   // Waits until the contributions of all ranks have been reduced. Returns the communicator's error.
   Status Reduce();
   // Applies the reduced contributions, and adds the loss and the metrics of all ranks to `totals`.
@@ -77,15 +84,21 @@ class Replica {
   Status CheckState() const;
   // See Strategy::BeginSnapshot. Call between steps. Propagates the error from CheckState.
   StatusOr<state::SnapshotCopy> BeginSnapshot(int64_t step, std::string ledger);
+  // Sets the learning rate of the next Apply, at the given step (Strategy::SetLearningRate). All
+  // ranks must use the same rate.
+  Status SetLearningRate(double rate, int64_t step) { return rate_.Set(rate, step); }
+  // Takes over the rate that another rank has announced; nullopt for the optimizer's own rate.
+  void TakeLearningRate(const std::optional<state::LearningRate>& rate) { rate_.Take(rate); }
+  const std::optional<state::LearningRate>& learning_rate() const { return rate_.get(); }
   state::Snapshot Memory() { return state_->Memory(); }
   // Fills variables and slots. Returns InvalidArgument if the snapshot does not match the
   // definition.
   Status Load(const state::Snapshot& snapshot);
   // All ranks must call Broadcast, after Connect. Sends the state of `root`, which consists of the
-  // variables, the slots, the totals of the last applied step, the scale of the loss, and the
-  // number of batches that were skipped in a row. A rank takes over the state if `receive` is set;
-  // otherwise its state must already equal that of `root`. After an error, a receiving rank has no
-  // state.
+  // variables, the slots, the totals of the last applied step, the scale of the loss, the learning
+  // rate, and the number of batches that were skipped in a row. A rank takes over the state if
+  // `receive` is set; otherwise its state must already equal that of `root`. After an error, a
+  // receiving rank has no state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
   // Adds to `totals` the loss and the metrics of all ranks in the last applied step, as Apply does.
   void AddLastTotals(MetricTotals& totals) const { AddTotals(last_words_, totals); }
@@ -98,20 +111,27 @@ class Replica {
   StatusOr<uint64_t> GraphDigest() const;
   Status Prepare(int64_t bytes_per_pack);
   Status PrepareVariables();
+  // Compiles the updates again if the learning rate has changed, because it is a constant in them.
+  Status UseRate();
   Status BroadcastVariables(collectives::Communicator& communicator, int root, bool receive);
   Status BroadcastCounters(collectives::Communicator& communicator, int root, bool receive);
   static void AddTotals(const std::vector<double>& words, MetricTotals& totals);
 
   const optimizer::Clipping clipping_;  // of reduced gradients
-  const StrategyOptions options_;
+  StrategyOptions options_;             // with the learning rate that the updates use
+  RateOfRun rate_;
   variables::VariableStore own_store_;
   variables::VariableStore& store_;  // contains the variables: own_store_, or the owner's store
   NumberCheck check_;
+  std::unique_ptr<GradientBuckets> buckets_;  // outlives the programs, whose exchanges use it
   ProgramCache programs_;
+  // If true, the programs multiply the gradients by the weight of this rank; otherwise, buckets_
+  // does.
+  bool program_weights_ = false;
+  bool keeps_ = false;  // the programs keep gradients in the device's memory
   std::string agreement_;
   std::unique_ptr<UpdatesByRows> updates_;  // null if the replica has no variables
   std::optional<LocalState> state_;
-  std::unique_ptr<GradientBuckets> buckets_;
   state::LossScale own_loss_scale_;        // used only if the model computes in float16
   state::LossScale& loss_scale_;           // own_loss_scale_, or that of the owner
   const ModelProgram* program_ = nullptr;  // for the step in progress; null if it has no examples

@@ -209,6 +209,65 @@ TEST(Replica, BroadcastsItsState) {
   });
 }
 
+// Programs of different batch sizes compute their contributions in the same memory, which moves
+// when the replica connects to another communicator.
+TEST(Replica, SharesTheMemoryOfTheBucketsAmongItsPrograms) {
+  const ModelDefinition definition = Define(kNormalised, 4);
+  const std::vector<Parts> steps = {{4, 4}, {2, 3}, {4, 4}, {1, 4}, {0, 2}, {4, 4}};
+  std::vector<std::vector<float>> values(4);
+  for (const bool reconnects : {false, true}) {
+    const size_t first = reconnects ? 2 : 0;
+    std::vector<std::shared_ptr<Meeting>> meetings;
+    for (size_t i = 0; i < steps.size(); ++i) meetings.push_back(std::make_shared<Meeting>(2));
+    OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
+      auto replica = *Replica::Create(Options(definition, rank), 0);
+      ASSERT_TRUE(replica->Connect(communicator).ok());
+      ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+      MetricTotals totals;
+      for (size_t i = 0; i < steps.size(); ++i) {
+        MeetingCommunicator next(meetings[i], rank);
+        if (reconnects) {
+          ASSERT_TRUE(replica->Connect(next).ok());
+        }
+        ASSERT_EQ(Step(*replica, steps[i], rank, static_cast<int64_t>(i), totals), OkStatus());
+        if (reconnects) {
+          ASSERT_TRUE(next.Barrier().ok());
+          replica->Disconnect();
+        }
+      }
+      values[first + static_cast<size_t>(rank)] =
+          ValuesOf(replica->BeginSnapshot(6, "")->Finish(), Slots::kWith);
+    });
+  }
+  EXPECT_EQ(values[0], values[1]);
+  EXPECT_EQ(values[0], values[2]);
+  EXPECT_EQ(values[0], values[3]);
+}
+
+// The first bad variable, in the model's order, is named, although its contribution arrives last.
+TEST(Replica, NamesTheVariableWhoseSumIsNotFinite) {
+  ModelDefinition definition = Define(kTwoLayers, 2);
+  OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
+    StrategyOptions options = Options(definition, rank);
+    options.on_non_finite = config::OnNonFinite::kFail;
+    auto replica = *Replica::Create(std::move(options), 0);
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+    data::Batch batch = Rows(0, 2);
+    // Saturates the hidden layer, so that the loss stays finite. The gradient of the first kernel
+    // is 0·∞.
+    if (rank == 1) batch.tensors[0].value.data<float>()[0] = INFINITY;
+    ASSERT_TRUE(replica->Compute(batch, 6, {4, 2}).ok());
+    ASSERT_TRUE(replica->Reduce().ok());
+    MetricTotals totals;
+    const StatusOr<bool> applied = replica->Apply(6, totals);
+    EXPECT_TRUE(state::IsRunFailure(applied.status()));
+    const std::string expected =
+        "step 7: the gradient of dense/kernel contains NaN or infinity: lower";
+    EXPECT_EQ(Message(applied.status()).substr(0, expected.size()), expected);
+  });
+}
+
 // Expects the padding between the two variables of a Dense layer with two inputs and one unit to be
 // zero in every AllReduce.
 class PaddingCheck : public MeetingCommunicator {

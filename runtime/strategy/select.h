@@ -1,4 +1,4 @@
-// Chooses and creates the strategy with which a task trains.
+// Chooses and creates the strategy that a task trains with.
 #pragma once
 
 #include <memory>

@@ -34,13 +34,13 @@ constexpr char kTwoTasks[] =
     "strategy.name: one_device needs a single task that trains, but the cluster has 2: use auto, "
     "or train with one task";
 constexpr char kOpenNumber[] =
-    "strategy.name: multi_worker_mirrored needs to know the address of the task that leads, but "
-    "enableDynamicWorker hides it: remove enableDynamicWorker. To let tasks join and leave while "
-    "the job trains, set strategy.min_replicas and strategy.max_replicas; or use "
-    "parameter_server with ps tasks";
+    "strategy.max_replicas: expected a number, because TF_CONFIG does not say how many tasks train "
+    "with multi_worker_mirrored (enableDynamicWorker): set strategy.min_replicas and "
+    "strategy.max_replicas in the training file, or remove enableDynamicWorker";
 constexpr char kSeveralTasks[] =
     "strategy.name: one_device needs a single task that trains, but the cluster has several: add "
-    "ps tasks, or train with one task";
+    "ps tasks, set strategy.name to multi_worker_mirrored with min_replicas and max_replicas, or "
+    "train with one task";
 
 struct Case {
   StrategyKind wanted;
@@ -69,7 +69,7 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
       {StrategyKind::kAuto, kChiefAndWorkers, "worker", kGroup},
       {kGroup, kChiefAndWorkers, "worker", kGroup},
       {kGroup, kAlone, "", kGroup},
-      {kGroup, kSparse, "worker", kRefused, StatusCode::kUnimplemented, kOpenNumber},
+      {kGroup, kSparse, "worker", kRefused, StatusCode::kInvalidArgument, kOpenNumber},
       {kGroup, kWithServers, "worker", kRefused, StatusCode::kInvalidArgument,
        "strategy.name: multi_worker_mirrored uses no parameter servers, but the cluster has 1 ps "
        "tasks: remove them, or use parameter_server"},

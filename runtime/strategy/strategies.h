@@ -12,6 +12,7 @@
 #include "runtime/cluster/cluster.h"
 #include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/config/training_config.h"
+#include "runtime/exec/device.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
 #include "runtime/state/peer.h"
@@ -26,6 +27,9 @@ struct TrainingTask {
   cluster::TfConfig tf_config;
   rpc::Identity identity;
   rpc::Credentials credentials;
+  // Returns the device that computes. Called on the strategy's thread when a group begins, to find
+  // out whether the tasks can exchange with NCCL. Null: the task computes on the CPU.
+  std::function<StatusOr<exec::Device>()> device;
   state::PeerEventSink on_event;
   // Called several times per second during each wait. If it returns true, the wait fails with
   // Cancelled.
@@ -71,8 +75,8 @@ struct StrategyEntry {
   // Creates the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
   // Creates the endpoint that connects this task to the other tasks of its group. Reads only the
-  // task's config, tf_config, identity and credentials. Null if this strategy's tasks do not form a
-  // group.
+  // task's config, tf_config, identity, credentials and device, which must outlive the endpoint.
+  // Null if this strategy's tasks do not form a group.
   std::unique_ptr<collectives::Endpoint> (*make_endpoint)(const TrainingTask&) = nullptr;
   // True if each task contributes a part of every batch (data::PipelineOptions::global_batch).
   bool global_batches = false;

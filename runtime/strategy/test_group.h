@@ -60,6 +60,10 @@ class Meeting {
     if (aborted_.ok()) aborted_ = why;
     changed_.NotifyAll();
   }
+  bool Aborted() {
+    MutexLock lock(mutex_);
+    return !aborted_.ok();
+  }
 
  private:
   const int size_;
@@ -261,7 +265,7 @@ class TestJob {
       task.member = task.joining;
       if (task.member) members.push_back(&task);
     }
-    auto meeting =
+    auto meeting = meeting_ =
         std::make_shared<Meeting>(static_cast<int>(members.size()),
                                   fault_of_ ? fault_of_(number_) : Meeting::Fault(), error_);
     int source = 0;
@@ -289,6 +293,7 @@ class TestJob {
   CondVar changed_;
   std::vector<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<Meeting> meeting_ ABSL_GUARDED_BY(mutex_);  // of the latest generation
   Status allocation_ ABSL_GUARDED_BY(mutex_);
   Status error_ ABSL_GUARDED_BY(mutex_) = Unavailable("a fault of the test");
   std::atomic<int> departures_ = 0, kept_out_ = 0;
@@ -328,6 +333,11 @@ class TestGroup : public collectives::Group {
   bool TaskWaits() override {
     MutexLock lock(job_.mutex_);
     return task_ == 0 && job_.TaskWaits();
+  }
+  void Announce(state::WorkPhase, Duration) override {}
+  bool IsCurrent(int64_t generation) override {
+    MutexLock lock(job_.mutex_);
+    return job_.number_ == generation && job_.meeting_ != nullptr && !job_.meeting_->Aborted();
   }
   void StateIsShared() override {}
   std::function<bool()> WriteGuard() override {

@@ -26,15 +26,20 @@ inline constexpr int64_t kGlobalBatch = 8;
 // A model with its data.
 struct Work {
   ModelDefinition definition;
-  // Returns a rank's part of the global batch with this number. The batch with the number `bad` has
-  // a NaN on the last rank.
+  // Returns a rank's part of the global batch with this number. Batch number `bad` has a NaN on the
+  // last rank.
   data::Batch (*batch_of)(int64_t batch, int rank, int ranks, int64_t bad) = nullptr;
 };
 
-inline ModelDefinition Define() {
+inline constexpr char kDenseLayers[] =
+    R"([{"Dense": {"units": 3, "activation": "tanh"}}, {"Dense": {"units": 1}}])";
+inline constexpr char kSynchronizedLayers[] =
+    R"([{"Dense": {"units": 3, "use_bias": false}},
+        {"BatchNormalization": {"synchronized": true}}, {"Dense": {"units": 1}}])";
+
+inline ModelDefinition Define(const char* layers = kDenseLayers) {
   ModelDefinition definition;
-  const Json json = *ParseJson(
-      R"([{"Dense": {"units": 3, "activation": "tanh"}}, {"Dense": {"units": 1}}])", "layers");
+  const Json json = *ParseJson(layers, "layers");
   definition.model = *model::ReadLayers(JsonField(json, "model.layers"));
   definition.build.batch_size = kGlobalBatch / 2;
   definition.build.features = model::Features({2});
@@ -63,6 +68,10 @@ inline data::Batch BatchOf(int64_t batch, int rank, int ranks, int64_t bad = kNo
 
 inline Work DenseLayers() {
   return {.definition = Define(), .batch_of = BatchOf};
+}
+
+inline Work Synchronized() {
+  return {.definition = Define(kSynchronizedLayers), .batch_of = BatchOf};
 }
 
 // Returns work with a table and a lazy optimizer, which updates exactly the rows that at least one

@@ -188,7 +188,7 @@ Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOu
   const int64_t every = context_.config().save_summary_steps;
   if (summaries_ != nullptr && outcome.global_step / every > window_.start_step() / every)
     Summarise(outcome.global_step);
-  return SaveIfDue(outcome.global_step);
+  return OkStatus();
 }
 
 void Chief::Summarise(int64_t step) {
@@ -201,6 +201,7 @@ void Chief::Summarise(int64_t step) {
 
 Status Chief::SaveIfDue(int64_t step) {
   if (!saver_.Due(step)) return OkStatus();
+  const strategy::AnnouncedPhase phase(trainer_.strategy(), state::WorkPhase::kSaving);
   if (step >= trainer_.total_steps()) {
     ASSIGN_OR_RETURN(state::Snapshot last, trainer_.strategy().TakeSnapshot());
     state::UseAverages(trainer_.state(), last);
@@ -236,6 +237,7 @@ StatusOr<state::Snapshot> Chief::StateOf(int64_t step) {
 Status Chief::OnStop() {
   const int64_t step = trainer_.global_step();
   if (!saver_.enabled() || saver_.saved_step() == step) return OkStatus();
+  const strategy::AnnouncedPhase phase(trainer_.strategy(), state::WorkPhase::kSaving);
   StatusOr<state::Snapshot> last = StateOf(step);
   // Servers that were asked to stop may be gone. In that case, OnOthersEnding has copied their
   // state, and no step has followed that copy.
@@ -261,6 +263,7 @@ Status Chief::OnOthersEnding(bool servers) {
     return OkStatus();
   }
   save_at_.reset();
+  const strategy::AnnouncedPhase phase(trainer_.strategy(), state::WorkPhase::kSaving);
   ASSIGN_OR_RETURN(state::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
   saver_.SaveNext(std::move(snapshot), trainer_.strategy().WriteTerm());
   return OkStatus();
@@ -286,6 +289,9 @@ StatusOr<bool> Chief::SaveLast() {
     return false;
   }
   state::UseAverages(trainer_.state(), last_);
+  const strategy::AnnouncedPhase phase(
+      trainer_.strategy(), state::WorkPhase::kSaving,
+      std::max(state::kUsualPhaseLimit, Seconds(context_.config().final_save_secs)));
   const Status saved = saver_.SaveLast(last_, context_.stop(), trainer_.strategy().WriteTerm());
   if (absl::IsAborted(saved)) {
     kChiefLog.Warning("joins the group again before the last state is saved", {{"because", saved}});

@@ -34,6 +34,7 @@ class Chief : public StepObserver {
 
   Status OnStart(int64_t step) override;
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
+  Status OnStepEnd(int64_t step) override { return SaveIfDue(step); }
   std::optional<state::Snapshot> OnRestore() override;
   Status OnStop() override;
   Status OnOthersEnding(bool servers) override;

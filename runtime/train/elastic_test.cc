@@ -12,7 +12,9 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/train/job/group_tasks.h"
 #include "runtime/train/test_job.h"
+#include "runtime/wire/loopback_ports.h"
 #include "runtime/wire/socket.h"
 
 namespace tfjob::train {
@@ -57,6 +59,22 @@ model_dir: )",
     const std::vector<Task> listed(kTasks.begin(), kTasks.begin() + static_cast<ptrdiff_t>(size));
     return std::make_unique<RunningTask>(config, Static(kTasks[index], listed));
   }
+  // Starts a task of a job with enableDynamicWorker: its TF_CONFIG lists only the task itself.
+  std::unique_ptr<RunningTask> StartSparse(const config::TrainingConfig& config, size_t index) {
+    const int32_t port = first_port_ + static_cast<int32_t>(index);
+    const std::string own =
+        index == 0 ? StrCat(R"("chief":["127.0.0.1:)", port, R"("],"worker":{})")
+                   : StrCat(R"("worker":{")", index - 1, R"(":"127.0.0.1:)", port, R"("})");
+    cluster::TfConfig sparse = *cluster::ParseTfConfig(
+        StrCat(R"({"cluster":{)", own, R"(},"task":{"type":")", kTasks[index].type, R"(","index":)",
+               kTasks[index].index, "}}"));
+    sparse.chief_type = "chief";
+    sparse.patterns = {{"chief", {.before = "127.0.0.1:", .first = first_port_}},
+                       {"worker", {.before = "127.0.0.1:", .first = first_port_ + 1}}};
+    auto listed = WithGroupTasks(config.strategy, sparse);
+    EXPECT_TRUE(listed.ok()) << listed.status();
+    return std::make_unique<RunningTask>(config, *std::move(listed));
+  }
   // Returns the variables of the last checkpoint.
   std::vector<float> Variables(const std::string& model_dir) const {
     std::vector<float> values;
@@ -79,6 +97,8 @@ model_dir: )",
   }
 
   const std::vector<Task> kTasks = {{"chief", 0}, {"worker", 0}, {"worker", 1}, {"worker", 2}};
+  wire::LoopbackPorts ports_;
+  const int32_t first_port_ = ports_.Choose(4).value();
   const std::string folder_ = testing::TempDir() + "/elastic_test";
 };
 
@@ -110,6 +130,75 @@ TEST_F(ElasticTest, OneTaskThenThreeThenTwoThenFourTakeTheStepsOfOne) {
   const std::vector<float> values = Variables("resized"), expected = Variables("alone");
   ASSERT_EQ(values.size(), 3u);
   for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << i;
+}
+
+// A task's TF_CONFIG lists no other task. The group starts with the least number of tasks, although
+// it does not know how many there are.
+TEST_F(ElasticTest, TasksThatKnowOnlyTheirOwnAddressesTakeTheStepsOfOne) {
+  const config::TrainingConfig config = Elastic("sparse", 1, kSteps);
+  const Duration started = RealClock().Monotonic();
+  std::vector<std::unique_ptr<RunningTask>> running(3);
+  running[0] = StartSparse(config, 0);
+  ASSERT_TRUE(running[0]->AwaitStep(100));
+  EXPECT_LT(RealClock().Monotonic() - started, 25s) << "it has waited for others";
+  running[1] = StartSparse(config, 1);
+  ASSERT_TRUE(AwaitOthers(*running[0], 1));
+  running[2] = StartSparse(config, 2);
+  ASSERT_TRUE(AwaitOthers(*running[0], 2));
+  ASSERT_TRUE(AwaitFurtherSteps(*running[2]));
+  for (const size_t leaves : {2, 1}) {
+    EXPECT_EQ(running[leaves]->Stop().code(), StatusCode::kCancelled);
+    ASSERT_TRUE(AwaitOthers(*running[0], leaves - 1));
+    ASSERT_TRUE(AwaitFurtherSteps(*running[0]));
+  }
+  EXPECT_LT(running[0]->Progress().step, kSteps) << "the tasks have left too late";
+  ASSERT_TRUE(running[0]->AwaitEnd());
+  EXPECT_EQ(running[0]->End(), OkStatus());
+  const auto alone = Start(Elastic("sparse_alone", 1, kSteps), 0, 1);
+  ASSERT_TRUE(alone->AwaitEnd());
+  const std::vector<float> values = Variables("sparse"), expected = Variables("sparse_alone");
+  ASSERT_EQ(values.size(), 3u);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << i;
+}
+
+// A worker that starts while the chief is away finds the worker that leads.
+TEST_F(ElasticTest, ATaskThatKnowsOnlyItsOwnAddressFindsALeaderOtherThanTheFirstTask) {
+  const config::TrainingConfig config = Elastic("sparse_leader", 1, 100'000'000);
+  const auto chief = StartSparse(config, 0), first = StartSparse(config, 1),
+             second = StartSparse(config, 2);
+  ASSERT_TRUE(AwaitOthers(*chief, 2));
+  ASSERT_TRUE(AwaitFurtherSteps(*second));
+  EXPECT_EQ(chief->Stop().code(), StatusCode::kCancelled);
+  ASSERT_TRUE(AwaitOthers(*first, 1));
+  ASSERT_TRUE(AwaitFurtherSteps(*first));
+  const auto newcomer = StartSparse(config, 3);
+  ASSERT_TRUE(AwaitOthers(*first, 2));
+  EXPECT_TRUE(AwaitFurtherSteps(*newcomer));
+}
+
+// The number of tasks is fixed, but TF_CONFIG does not list them.
+TEST_F(ElasticTest, AFixedNumberOfTasksThatKnowOnlyTheirOwnAddressesTrainTogether) {
+  config::TrainingConfig config = Elastic("sparse_fixed", 2, 1000);
+  config.strategy.max_replicas = 2;
+  config.strategy.on_failure = config::OnFailure::kWait;
+  const auto chief = StartSparse(config, 0);
+  EXPECT_TRUE(chief->Await([this](const progress::Progress& p) {
+    return p.waiting_for.find(StrCat("worker 0 (127.0.0.1:", first_port_ + 1, ")")) !=
+           std::string::npos;
+  })) << chief->Progress().waiting_for;
+  const auto worker = StartSparse(config, 1);
+  for (RunningTask* task : {chief.get(), worker.get()}) {
+    ASSERT_TRUE(task->AwaitEnd());
+    EXPECT_EQ(task->End(), OkStatus());
+  }
+  EXPECT_EQ(worker->Progress().step, 1000);
+  cluster::TfConfig third = *cluster::ParseTfConfig(
+      R"({"cluster":{"worker":{"1":"j-worker-1:1"}},"task":{"type":"worker","index":1}})");
+  third.chief_type = "chief";
+  EXPECT_EQ(Message(WithGroupTasks(config.strategy, third).status()),
+            "strategy.max_replicas: expected a group to which /job:worker/task:1 belongs, got 2 "
+            "tasks, of which /job:chief/task:0 is the first; scale the job down, or increase "
+            "min_replicas and max_replicas in all tasks");
 }
 
 TEST_F(ElasticTest, BelowTheMinimumTheGroupWaitsUntilAnotherTaskJoins) {
@@ -179,8 +268,8 @@ TEST_F(ElasticTest, AWorkerThatCannotFindTheLeaderNamesALikelyCause) {
   })) << worker->Progress().waiting_for;
 }
 
-// If a worker looked for the claim before the chief has written it, NFS might tell the worker for a
-// long time that there is no claim.
+// If a worker looked for the claim before the chief has written it, NFS might report for a long
+// time that the claim does not exist.
 TEST_F(ElasticTest, AWorkerDoesNotLookForTheClaimBeforeItHasJoined) {
   const std::string model_dir = folder_ + "/late_claim";
   ASSERT_TRUE(MakeDirectories(model_dir).ok());

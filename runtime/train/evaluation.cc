@@ -52,14 +52,14 @@ Status ReadRows(const state::Snapshot& snapshot, int table, const io::StoredTens
 }  // namespace
 
 struct Evaluation::State {
-  State(int64_t steps, strategy::ModelDefinition model, const exec::Device& device)
+  State(strategy::ModelDefinition model, const exec::Device& device)
       : definition(std::move(model)),
-        max_batches(steps),
         store(device.row_stride, device.runtime),
         programs(definition, model::Mode::kEval, /*with_updates=*/false, store, device) {}
 
   const strategy::ModelDefinition definition;
-  const int64_t max_batches;  // 0 for all
+  int64_t batches = 0;    // in an evaluation
+  std::string agreement;  // see Evaluation::agreement
   variables::VariableStore store;
   strategy::ProgramCache programs;
   std::unique_ptr<data::Pipeline> pipeline;
@@ -84,9 +84,15 @@ StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
   }
   if (const std::string left_out = source->LeftOut(); !left_out.empty())
     kEvaluationLog.Warning(left_out, {{"key", KeyOf(Split::kEval)}});
-  auto state = std::make_unique<State>(config.eval.steps, std::move(own), device);
+  auto state = std::make_unique<State>(std::move(own), device);
   RETURN_IF_ERROR(strategy::CreateVariables(state->definition, state->store));
+  const int64_t examples = source->size();
+  const uint64_t fingerprint = source->fingerprint();
   ASSIGN_OR_RETURN(state->pipeline, data::Pipeline::Create(std::move(source), options));
+  state->batches = state->pipeline->batches_per_epoch();
+  if (config.eval.steps > 0) state->batches = std::min(state->batches, config.eval.steps);
+  state->agreement = StrCat("validation examples: ", examples, "\nfingerprint: ", fingerprint,
+                            "\nbatch size: ", options.batch_size, "\nbatches: ", state->batches);
   return std::unique_ptr<Evaluation>(new Evaluation(std::move(state)));
 }
 
@@ -98,28 +104,49 @@ const std::vector<int>& Evaluation::tables() const {
   return state_->definition.tables;
 }
 
+const std::string& Evaluation::agreement() const {
+  return state_->agreement;
+}
+
 StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot,
                                                  const StopSource& stop,
                                                  std::span<const io::StoredTensor> stored) {
-  State& s = *state_;
-  RETURN_IF_ERROR(strategy::LoadValues(s.definition, snapshot, s.store));
-  s.pipeline->Seek(0);
   strategy::MetricTotals totals;
-  int64_t batches = 0;
-  while (const data::Batch* batch = s.pipeline->Next()) {
-    if (stop.requested()) return Cancelled("the evaluation was stopped");
-    ASSIGN_OR_RETURN(strategy::ModelProgram * program, s.programs.For(*batch));
-    RETURN_IF_ERROR(program->FindRows(*batch, snapshot.global_step, s.definition.seed));
-    for (size_t i = 0; i < tables().size(); ++i) {
-      RETURN_IF_ERROR(ReadRows(snapshot, tables()[i], stored.empty() ? nullptr : &stored[i],
-                               program->Rows(tables()[i]), program->RowValues(tables()[i])));
-    }
-    RETURN_IF_ERROR(program->Run(*batch, snapshot.global_step, s.definition.seed));
-    program->AddTotals(totals);
-    if (++batches == s.max_batches) break;
-  }
-  RETURN_IF_ERROR(s.pipeline->status());
+  RETURN_IF_ERROR(RunPart({}, snapshot, stop, totals, stored));
   return totals;
+}
+
+Status Evaluation::RunPart(const strategy::ValidationPart& part, const state::Snapshot& snapshot,
+                           const StopSource& stop, strategy::MetricTotals& totals,
+                           std::span<const io::StoredTensor> stored) {
+  State& s = *state_;
+  const data::Part batches = data::PartOf(s.batches, part.part, part.parts);
+  if (batches.size == 0) return OkStatus();
+  RETURN_IF_ERROR(strategy::LoadValues(s.definition, snapshot, s.store));
+  s.pipeline->Seek(batches.begin);
+  for (int64_t i = 0; i < batches.size; ++i) {
+    const data::Batch* batch = s.pipeline->Next();
+    if (batch == nullptr) break;
+    if (stop.requested()) return Cancelled("the evaluation was stopped");
+    if (part.needed && !part.needed()) return OkStatus();
+    RETURN_IF_ERROR(RunBatch(*batch, snapshot, totals, stored));
+  }
+  return s.pipeline->status();
+}
+
+Status Evaluation::RunBatch(const data::Batch& batch, const state::Snapshot& snapshot,
+                            strategy::MetricTotals& totals,
+                            std::span<const io::StoredTensor> stored) {
+  State& s = *state_;
+  ASSIGN_OR_RETURN(strategy::ModelProgram * program, s.programs.For(batch));
+  RETURN_IF_ERROR(program->FindRows(batch, snapshot.global_step, s.definition.seed));
+  for (size_t i = 0; i < tables().size(); ++i) {
+    RETURN_IF_ERROR(ReadRows(snapshot, tables()[i], stored.empty() ? nullptr : &stored[i],
+                             program->Rows(tables()[i]), program->RowValues(tables()[i])));
+  }
+  RETURN_IF_ERROR(program->Run(batch, snapshot.global_step, s.definition.seed));
+  program->AddTotals(totals);
+  return OkStatus();
 }
 
 void PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,

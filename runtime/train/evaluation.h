@@ -10,12 +10,14 @@
 #include "runtime/base/stop.h"
 #include "runtime/config/training_config.h"
 #include "runtime/strategy/model/metric_totals.h"
+#include "runtime/strategy/model/validation.h"
 #include "runtime/train/progress_board.h"
 
 namespace tfjob::io {
 class StoredTensor;
 }  // namespace tfjob::io
 namespace tfjob::data {
+struct Batch;
 class Source;
 }  // namespace tfjob::data
 namespace tfjob::exec {
@@ -50,6 +52,14 @@ class Evaluation {
   // Cancelled if `stop` is requested, and any error from reading `stored` or the data.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
                                        std::span<const io::StoredTensor> stored = {});
+  // Evaluates consecutive whole batches, so that the sums of all parts are those of Run, except
+  // that they are added in another order. Adds them to `totals`. See Validation::evaluate;
+  // otherwise like Run.
+  Status RunPart(const strategy::ValidationPart& part, const state::Snapshot& snapshot,
+                 const StopSource& stop, strategy::MetricTotals& totals,
+                 std::span<const io::StoredTensor> stored = {});
+  // Describes the examples and the batches. See Validation::agreement.
+  const std::string& agreement() const;
   // Returns the indices of the variables that are tables (strategy.table_bytes), in ascending
   // order.
   const std::vector<int>& tables() const;
@@ -59,6 +69,8 @@ class Evaluation {
  private:
   struct State;  // the model, its programs and its data
   explicit Evaluation(std::unique_ptr<State> state);
+  Status RunBatch(const data::Batch& batch, const state::Snapshot& snapshot,
+                  strategy::MetricTotals& totals, std::span<const io::StoredTensor> stored);
 
   const std::unique_ptr<State> state_;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
 #include "runtime/progress/progress.h"
 
 namespace tfjob::train {
@@ -46,6 +47,22 @@ class ProgressBoard {
     change(progress_);
   }
 
+  // Shows that the run continues without a task that was lost, until the task returns.
+  void NoteLoss(const std::string& task, const std::string& message) {
+    ShowProblem("lost " + task, message);
+    MutexLock lock(mutex_);
+    last_loss_ = message;
+    ++losses_;
+  }
+  void NoteReturn(const std::string& task) { ShowProblem("lost " + task, ""); }
+  // Describes the latest loss, and the number of earlier ones. "" if no task was lost.
+  std::string Losses() const {
+    MutexLock lock(mutex_);
+    if (losses_ < 2) return last_loss_;
+    return StrCat(last_loss_, " (", losses_ - 1,
+                  losses_ == 2 ? " earlier loss)" : " earlier losses)");
+  }
+
   // Shows a problem that does not stop the task, or removes the problem if `problem` is "". `what`
   // names the failing part, such as "checkpoints".
   void ShowProblem(const std::string& what, const std::string& problem) {
@@ -60,6 +77,8 @@ class ProgressBoard {
  private:
   mutable Mutex mutex_;
   progress::Progress progress_ ABSL_GUARDED_BY(mutex_);
+  std::string last_loss_ ABSL_GUARDED_BY(mutex_);
+  int losses_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable Mutex refresh_mutex_;
   std::function<void(progress::Progress&)> refresh_ ABSL_GUARDED_BY(refresh_mutex_);
 };

@@ -28,7 +28,7 @@ class RunEndWatch {
   // s, and waits for up to half a second each time. After the first call that returns a step, all
   // later calls return the same step.
   std::optional<int64_t> Ended();
-  // Returns the error with which the run has ended, if Ended has found one, and otherwise OK.
+  // Returns the error that the run has ended with, if Ended has found one, and otherwise OK.
   Status Failure() const;
 
  private:

@@ -17,7 +17,11 @@ class RunGuest {
   // Called when the variables have values, before training continues from run.global_step(). Called
   // again if the variables were rolled back at the end of the run.
   virtual Status OnStart(Trainer& run) = 0;
-  // Called after each step of this task, after the chief's own duties. `batch` contains the sums
+  // Returns whether OnStep may set the learning rate. The chief then saves a checkpoint that is due
+  // after OnStep, so that the checkpoint contains the rate. Otherwise, it saves before, because
+  // OnStep may take long.
+  virtual bool SetsLearningRate() const { return false; }
+  // Called after each step of this task, after the chief's other duties. `batch` contains the sums
   // over the task's batch, computed before the update.
   virtual Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;

@@ -183,12 +183,14 @@ TEST_F(SeveralOutputs, ErrorsNameTheKey) {
 }
 
 TEST_F(SeveralOutputs, InputsMayNotHaveTheNameOfAnotherFeed) {
-  config::TrainingConfig config = Config("model", "");
-  const std::string model = absl::StrReplaceAll(kModel, {{"\"b\"", "\"seed\""}});
-  ASSERT_TRUE(WriteFileAtomically(folder_ + "/model.json", model).ok());
-  ASSERT_EQ(config::Override(config, "data.train.inputs", "{a: a, seed: b}"), OkStatus());
-  EXPECT_EQ(ErrorOf(config),
-            "input seed of the model: the name \"seed\" is reserved; rename the layer");
+  for (const std::string name : {"seed", "loss_weight"}) {
+    config::TrainingConfig config = Config("model", "");
+    const std::string model = absl::StrReplaceAll(kModel, {{"\"b\"", "\"" + name + "\""}});
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/model.json", model).ok());
+    ASSERT_EQ(config::Override(config, "data.train.inputs", "{a: a, " + name + ": b}"), OkStatus());
+    EXPECT_EQ(ErrorOf(config), "input " + name + " of the model: the name \"" + name +
+                                   "\" is reserved; rename the layer");
+  }
 }
 
 TEST(LabelsOfClasses, NeedAnOutputWithScores) {

@@ -61,6 +61,10 @@ Status StandIn::OnStep(const strategy::MetricTotals& batch, const strategy::Step
   return had_duties && chief_ != nullptr ? chief_->OnStep(batch, outcome) : OkStatus();
 }
 
+Status StandIn::OnStepEnd(int64_t step) {
+  return chief_ == nullptr ? OkStatus() : chief_->OnStepEnd(step);
+}
+
 std::optional<state::Snapshot> StandIn::OnRestore() {
   return chief_ == nullptr ? std::nullopt : chief_->OnRestore();
 }

@@ -21,6 +21,7 @@ class StandIn : public StepObserver {
 
   Status OnStart(int64_t step) override;
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
+  Status OnStepEnd(int64_t step) override;
   std::optional<state::Snapshot> OnRestore() override;
   Status OnStop() override;
   Status OnOthersEnding(bool servers) override;

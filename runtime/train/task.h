@@ -56,8 +56,8 @@ struct TaskOptions {
   ProfileOptions profile;
   // The time from the request to stop until the process is killed.
   Duration grace_period{30s};
-  // The file system to which checkpoints, summaries and markers are written. Must never be
-  // destroyed if its operations may hang.
+  // The file system that checkpoints, summaries and markers are written to. Must never be destroyed
+  // if its operations may hang.
   FileSystem* files = &RealFileSystem();
   // If set, called by the chief before the evaluation of the last state. If it returns an error,
   // the evaluation stops.

@@ -19,14 +19,12 @@
 namespace tfjob::train {
 namespace {
 
-constexpr Duration kShowEvery = 250ms;
 // The maximum delay before a file that another task has written appears in a shared folder.
 constexpr Duration kSharePatience = 20s;
 // The same delay for a task that joins a run in progress. It is shorter, because the file was
 // written long before.
 constexpr Duration kShareInProgress = 2s;
 constexpr Duration kShareRetry = 200ms;
-constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
 // Returns a valid rank even for a task beyond strategy.max_replicas, which does not train.
 int RankOf(const cluster::TfConfig& tf_config, const config::StrategyConfig& config) {
@@ -71,6 +69,13 @@ Status Trainer::Prepare() {
   const int sharing = context_.inputs().own_examples ? 0 : tasks_;
   ASSIGN_OR_RETURN(const data::PipelineOptions options,
                    TrainingPipeline(config, *definition_, *source_, rank_, sharing, together));
+  if (tasks_ == 0 && config.data.shard == config::ShardPolicy::kAuto) {
+    kTrainLog.Warning(
+        "an example may be used by several tasks in an epoch, or by none: with "
+        "enableDynamicWorker and parameter servers, the number of training tasks is unknown, so "
+        "each task uses all examples, in an order of its own",
+        {{"data.shard", "off"}});
+  }
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(source_, options));
   if (const std::string left_out = source_->LeftOut(); !left_out.empty()) {
     kTrainLog.Warning(left_out, {{"key", KeyOf(Split::kTrain)}});
@@ -256,10 +261,53 @@ Status Trainer::CheckSharesModelDir() {
   return shares.ok() ? shares : state::RunFailure(std::string(Message(shares)));
 }
 
+StatusOr<std::optional<strategy::MetricTotals>> Trainer::Validate(Evaluation& evaluation,
+                                                                  const state::Snapshot& snapshot) {
+  context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
+  StatusOr<strategy::ValidationOutcome> validated = strategy_->Validate(
+      {.evaluate =
+           [&](const strategy::ValidationPart& part, strategy::MetricTotals& totals) {
+             return evaluation.RunPart(part, snapshot, context_.stop(), totals);
+           },
+       .agreement = evaluation.agreement()});
+  context_.board().Update([](progress::Progress& p) { p.state = progress::State::kTraining; });
+  if (absl::IsCancelled(validated.status()) && !context_.stop().requested()) {
+    RETURN_IF_ERROR(run_end_.Failure());
+    kTrainLog.Info("no further step", {{"because", Message(validated.status())}});
+    job_over_ = true;
+    return std::nullopt;
+  }
+  RETURN_IF_ERROR(validated.status());
+  if (validated->next) MoveTo(*validated->next);
+  return std::move(validated->totals);
+}
+
+void Trainer::MoveTo(strategy::StepOutcome outcome) {
+  outcome.rolled_back = outcome.global_step < global_step_;
+  global_step_ = outcome.global_step;
+  if (outcome.rolled_back) {
+    rolled_back_ = outcome;
+  } else {
+    Reposition(outcome);
+  }
+}
+
 Status Trainer::EndHere() {
+  if (global_step_ >= total_steps_) return OkStatus();
   if (tasks_ != 1 || context_.config().strategy.IsElastic()) {
-    return Unimplemented("training cannot end before its last step, because the other tasks of ",
-                         "the run would continue");
+    const StatusOr<strategy::StepOutcome> ended = strategy_->EndRun();
+    // If this task was asked to stop, the loop handles the request.
+    if (!ended.ok() && context_.stop().requested()) return OkStatus();
+    if (!ended.ok()) end_error_ = run_end_.Failure();
+    if (absl::IsCancelled(ended.status()) && end_error_.ok()) {
+      job_over_ = true;  // another task has ended the job
+      return OkStatus();
+    }
+    if (end_error_.ok()) end_error_ = ended.status();
+    RETURN_IF_ERROR(end_error_);
+    global_step_ = ended->global_step;
+    if (ended->rolled_back) rolled_back_ = *ended;
+    if (!ended->run_ended) return OkStatus();
   }
   total_steps_ = std::min(total_steps_, global_step_);
   return OkStatus();
@@ -269,30 +317,6 @@ bool Trainer::ShouldNotWait() {
   // Check for the end of the run, because a worker that is restarted after the end finds no
   // servers.
   return context_.stop().requested() || run_end_.Ended().has_value();
-}
-
-void Trainer::OnPeerEvent(const state::PeerEvent& event) {
-  using Kind = state::PeerEvent::Kind;
-  if (event.kind == Kind::kAbsent) return ShowAbsent(event);
-  // While all tasks wait for a stuck task, no step ends, so ShowProgress is not called. Therefore,
-  // show the problem here.
-  if (event.kind == Kind::kStuck) context_.board().ShowProblem(kStuckTasks, event.message);
-  if (event.kind == Kind::kReturned) context_.board().ShowProblem(kStuckTasks, "");
-  if (event.kind == Kind::kEnding) trainers_end_ = true;
-  if (event.kind == Kind::kServerEnding) servers_end_ = true;
-  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected || event.kind == Kind::kStuck ||
-      event.kind == Kind::kServerEnding) {
-    kTrainLog.Warning(event.message, {{"peer", event.peer}});
-  } else {
-    kTrainLog.Info(event.message, {{"peer", event.peer}});
-  }
-  if (event.kind != Kind::kWaiting) return;
-  context_.board().Update([&](progress::Progress& p) { p.waiting_for = event.message; });
-}
-
-void Trainer::ShowAbsent(const state::PeerEvent& event) {
-  if (!event.message.empty()) kTrainLog.Warning(event.message);
-  context_.board().ShowProblem("start", event.message);
 }
 
 Status Trainer::Stopped() {
@@ -324,7 +348,7 @@ Status Trainer::Train(StepObserver* observer) {
                               {"from_batch", start->drawn},
                               {"rank", rank_},
                               {"tasks", tasks > 0 ? StrCat(tasks) : std::string("unknown")}});
-  if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStart(global_step_));
+  if (observer_ != nullptr) RETURN_IF_ERROR(OrEndError(observer_->OnStart(global_step_)));
   context_.board().Update([&](progress::Progress& p) {
     p.state = progress::State::kTraining;
     p.waiting_for.clear();
@@ -346,6 +370,10 @@ Status Trainer::Loop() {
   strategy::MetricTotals batch_totals;
   while (global_step_ < total_steps_ && !job_over_) {
     if (context_.stop().requested()) return Stop();
+    if (rolled_back_) {
+      RETURN_IF_ERROR(RollBack());
+      continue;
+    }
     RETURN_IF_ERROR(TellOfEndings());
     profile_.BeforeStep(global_step_);
     RETURN_IF_ERROR(StepOnce(batch_totals));
@@ -369,13 +397,39 @@ Status Trainer::StepOnce(strategy::MetricTotals& totals) {
   RETURN_IF_ERROR(outcome.status());
   if (job_over_) return OkStatus();
   global_step_ = outcome->global_step;
+  if (outcome->run_ended) {
+    kTrainLog.Info("another task has ended the run", {{"step", global_step_}});
+    total_steps_ = global_step_;
+    return Observe(totals, *outcome);
+  }
   if (outcome->skipped) {
     skipped_.Add(global_step_ + 1);
     return OkStatus();
   }
   if (outcome->dropped && context_.config().strategy.max_staleness) stale_.Add(global_step_);
   Report(totals, *outcome);
-  return observer_ == nullptr ? OkStatus() : observer_->OnStep(totals, *outcome);
+  return Observe(totals, *outcome);
+}
+
+Status Trainer::Observe(const strategy::MetricTotals& totals,
+                        const strategy::StepOutcome& outcome) {
+  if (observer_ == nullptr) return OkStatus();
+  RETURN_IF_ERROR(OrEndError(observer_->OnStep(totals, outcome)));
+  // The observer may have moved to another step, or found that the run has ended (Validate).
+  if (outcome.rolled_back || rolled_back_ || job_over_) return OkStatus();
+  return OrEndError(observer_->OnStepEnd(global_step_));
+}
+
+Status Trainer::RollBack() {
+  const strategy::StepOutcome outcome = *std::exchange(rolled_back_, std::nullopt);
+  Reposition(outcome);
+  const strategy::MetricTotals none;
+  Report(none, outcome);
+  return observer_ == nullptr ? OkStatus() : OrEndError(observer_->OnStep(none, outcome));
+}
+
+Status Trainer::OrEndError(const Status& observed) const {
+  return end_error_.ok() ? observed : end_error_;
 }
 
 Status Trainer::TellOfEndings() {
@@ -396,6 +450,7 @@ void Trainer::OnLateStep() {
 
 const data::Batch* Trainer::NextBatch() {
   const trace::Span span(trace::Category::kData, "wait for a batch");
+  const strategy::AnnouncedPhase phase(*strategy_, state::WorkPhase::kReadingData);
   return pipeline_->Next();
 }
 
@@ -429,69 +484,6 @@ bool Trainer::Leave() {
   }
   if (!left.ok()) kTrainLog.Info("left without notifying all servers", {{"because", left}});
   return true;
-}
-
-void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
-  if (outcome.rolled_back) {
-    kTrainLog.Warning("rolled back to a checkpoint", {{"step", outcome.global_step}});
-    log_window_.Reset(outcome.global_step);
-    progress_window_.Reset(outcome.global_step);
-    return;
-  }
-  log_window_.Add(batch, outcome);
-  progress_window_.Add(batch, outcome);
-  const int64_t every = context_.config().log_step_count_steps;
-  if (every > 0 && global_step_ / every > log_window_.start_step() / every) LogProgress();
-  if (progress_window_.age() >= kShowEvery) ShowProgress();
-}
-
-void Trainer::LogProgress() {
-  std::string values;
-  for (const auto& [name, value] : NamedValues(*definition_, log_window_.totals())) {
-    values += StrCat(values.empty() ? "" : " ", name, "=", value);
-  }
-  kTrainLog.Info("step", {{"step", global_step_},
-                          {"result", values},
-                          {"steps_per_s", log_window_.StepsPerSecond(global_step_)},
-                          {"staleness", log_window_.mean_staleness()},
-                          {"dropped", log_window_.dropped()},
-                          {"skipped", skipped_.Take()}});
-  log_window_.Reset(global_step_);
-}
-
-void Trainer::ShowProgress() {
-  const double rate = progress_window_.StepsPerSecond(global_step_);
-  const std::vector<state::PeerState> peers = strategy_->Peers();
-  context_.board().Update([&](progress::Progress& p) {
-    p.step = global_step_;
-    p.waiting_for.clear();
-    p.epoch = global_step_ / steps_per_epoch_;
-    p.steps_per_s = rate;
-    if (progress_window_.totals().examples > 0) {
-      const auto values = NamedValues(*definition_, progress_window_.totals());
-      p.loss = values.front().second;
-      p.metrics = {values.begin() + 1, values.end()};
-    }
-    if (rate > 0 && total_steps_ != INT64_MAX)
-      p.seconds_left = static_cast<double>(total_steps_ - global_step_) / rate;
-    p.peers.clear();
-    for (const state::PeerState& peer : peers) {
-      p.peers.push_back({peer.task, peer.address, std::string(state::Name(peer.health)),
-                         static_cast<double>(peer.silence.count()) / 1e6});
-    }
-  });
-  progress_window_.Reset(global_step_);
-  ShowStuck(peers);
-}
-
-void Trainer::ShowStuck(const std::vector<state::PeerState>& peers) {
-  std::string stuck;
-  for (const state::PeerState& peer : peers) {
-    if (peer.health != state::PeerHealth::kStuck) continue;
-    stuck += StrCat(stuck.empty() ? "" : ", ", peer.task, " (", peer.address, ")");
-  }
-  if (!stuck.empty()) stuck += StrCat(": ", strategy_->AboutStuckTasks());
-  context_.board().ShowProblem(kStuckTasks, stuck);
 }
 
 }  // namespace tfjob::train

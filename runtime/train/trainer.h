@@ -30,6 +30,8 @@ class Strategy;
 
 namespace tfjob::train {
 
+class Evaluation;
+
 // Hooks that the loop calls, for the chief's other duties.
 class StepObserver {
  public:
@@ -39,6 +41,9 @@ class StepObserver {
   // Called after each of this task's steps.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
+  // Called after OnStep, unless the variables were rolled back. A state that is saved here contains
+  // what a guest has set (run_guest.h).
+  virtual Status OnStepEnd(int64_t /*step*/) { return OkStatus(); }
   // Called if the variables have no values, before this task fills them from the last checkpoint
   // or, if there is none, with initial values. Returns a newer state to use instead of that
   // checkpoint, or nullopt.
@@ -50,7 +55,7 @@ class StepObserver {
   // `servers` is true if some of those tasks are servers, whose state is lost unless the observer
   // copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
-  // Returns whether OnStart or OnStep has started to save a checkpoint of this step.
+  // Returns whether OnStart or OnStepEnd has started to save a checkpoint of this step.
   virtual bool Saves(int64_t /*step*/) const { return false; }
 };
 
@@ -82,8 +87,20 @@ class Trainer {
   bool job_over() const { return job_over_; }
   // Returns whether this task takes part in the run, that is, whether its strategy has started.
   bool joined() const { return joined_; }
-  // Ends the run after the latest step. Observers may call this function. Returns Unimplemented if
-  // other tasks train, too, because they would continue.
+  // Returns the sums of the evaluation data, with the state after the latest step, of which
+  // `snapshot` is a copy. Observers may call this function between steps. Tasks that share batches
+  // share the evaluation (Strategy::Validate), so all of them must call Validate after the same
+  // step. Returns nullopt if the run has ended in the meantime, or continues from another step
+  // (global_step). Returns Cancelled if this task was asked to stop.
+  StatusOr<std::optional<strategy::MetricTotals>> Validate(Evaluation& evaluation,
+                                                           const state::Snapshot& snapshot);
+  // Ends the run, for all tasks, after the latest step. Observers may call this function. With
+  // all-reduce, waits until the other tasks have reached this step. Returns Unimplemented if other
+  // tasks train with parameter servers, because they would continue.
+  //
+  // If the variables were rolled back during the call, returns OK although the run has not ended
+  // (total_steps); observers then learn of the rollback. If the run has failed, also makes Train
+  // return this error.
   Status EndHere();
 
  private:
@@ -106,7 +123,7 @@ class Trainer {
   // model_dir.
   Status CheckHasModelDir() const;
   // Waits until model_dir contains the claim of the task that provided the first state. Returns
-  // Unavailable if the claim does not appear in time, because the volume may not be mounted yet.
+  // Unavailable if the claim does not appear in time, because the volume might not be mounted yet.
   Status AwaitClaim(const strategy::RunClaim& claim, Duration patience);
   // Calls AwaitClaim at the beginning of a run in which any task may take over the chief's duties.
   // Returns state::RunFailure if this task does not share model_dir with the others.
@@ -119,12 +136,19 @@ class Trainer {
   Status Loop();
   // Takes a step, and reports it to the observer.
   Status StepOnce(strategy::MetricTotals& totals);
+  Status Observe(const strategy::MetricTotals& totals, const strategy::StepOutcome& outcome);
+  // Tells the observer of a rollback that EndHere has found.
+  Status RollBack();
+  // Returns the observer's result or, if it has called EndHere and the run has failed, that error.
+  Status OrEndError(const Status& observed) const;
   // Returns null if the batch cannot be read.
   const data::Batch* NextBatch();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   // Makes the pipeline continue after the batches that, according to the outcome, have been drawn.
   // Sets the part of each batch that the outcome assigns to this task.
   void Reposition(const strategy::StepOutcome& outcome);
+  // Continues from the state of the outcome, which need not follow a step of this task.
+  void MoveTo(strategy::StepOutcome outcome);
   Status TellOfEndings();
   void OnLateStep();
   Status Stopped();
@@ -151,6 +175,8 @@ class Trainer {
   // yet. Set on any thread.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
+  std::optional<strategy::StepOutcome> rolled_back_;  // see RollBack
+  Status end_error_;                                  // why EndHere could not end the run
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;
   RunEndWatch run_end_;

@@ -1,6 +1,7 @@
 // Implements the roles of chief and worker.
 #include <optional>
 
+#include "runtime/cluster/termination_message.h"
 #include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/rpc/server.h"
 #include "runtime/state/run_failure.h"
@@ -31,8 +32,16 @@ class WithGuest : public StepObserver {
   Status OnStep(const strategy::MetricTotals& batch,
                 const strategy::StepOutcome& outcome) override {
     if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStep(batch, outcome));
-    RETURN_IF_ERROR(guest_.OnStep(trainer_, batch, outcome));
-    return TellOfSave(outcome.global_step);
+    const bool saves_first = own_ != nullptr && !outcome.rolled_back && !guest_.SetsLearningRate();
+    if (saves_first) RETURN_IF_ERROR(own_->OnStepEnd(outcome.global_step));
+    const Status told = guest_.OnStep(trainer_, batch, outcome);
+    // The step itself was good, so its checkpoint is saved if it is due.
+    if (absl::IsAborted(told) && !outcome.rolled_back) (void)OnStepEnd(trainer_.global_step());
+    return told;
+  }
+  Status OnStepEnd(int64_t step) override {
+    if (own_ != nullptr && guest_.SetsLearningRate()) RETURN_IF_ERROR(own_->OnStepEnd(step));
+    return TellOfSave(step);
   }
   std::optional<state::Snapshot> OnRestore() override {
     return own_ == nullptr ? std::nullopt : own_->OnRestore();
@@ -69,6 +78,7 @@ class InformedGuest : public RunGuest {
                 const strategy::StepOutcome& outcome) override {
     return guest_.OnStep(run, batch, outcome);
   }
+  bool SetsLearningRate() const override { return guest_.SetsLearningRate(); }
   Status OnCheckpoint(Trainer& run) override { return guest_.OnCheckpoint(run); }
   Status OnEnd(Trainer& run) override {
     ended_ = true;
@@ -153,7 +163,8 @@ Status RunTraining(TaskContext& context, RunGuest* guest) {
                    strategy::MakeEndpoint({.config = context.config().strategy,
                                            .tf_config = context.tf_config(),
                                            .identity = context.identity(),
-                                           .credentials = context.credentials()}));
+                                           .credentials = context.credentials(),
+                                           .device = [&context] { return context.device(); }}));
   ASSIGN_OR_RETURN(auto server, Serve(context, endpoint.get()));
   Trainer trainer(context, endpoint.get());
   RETURN_IF_ERROR(trainer.Prepare());
@@ -164,6 +175,11 @@ Status RunTraining(TaskContext& context, RunGuest* guest) {
   const Status result = chief ? RunChief(context, trainer, own) : RunWorker(context, trainer, own);
   const bool stopped = absl::IsCancelled(result) && context.stop().requested();
   if (informed && !result.ok()) informed->Tell(trainer, result, stopped);
+  if (const std::string losses = context.board().Losses();
+      result.ok() && !losses.empty() && (chief || trainer.strategy().Leads())) {
+    cluster::WriteTerminationMessage(cluster::TerminationLog(),
+                                     StrCat(cluster::kLossPrefix, losses));
+  }
   if (state::IsRunFailure(result))
     EndRun(context, trainer, result, chief || trainer.strategy().Leads());
   return result;

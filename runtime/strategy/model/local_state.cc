@@ -82,16 +82,12 @@ Status LocalState::Load(const state::Snapshot& snapshot) {
   return OkStatus();
 }
 
-state::SnapshotCopy LocalState::BeginCopy(int64_t global_step, std::string ledger,
-                                          std::optional<state::LossScale> loss_scale,
+state::SnapshotCopy LocalState::BeginCopy(state::Snapshot numbers,
                                           const std::vector<variables::Variable*>& written) {
   Copies copies(written);
-  state::Snapshot snapshot =
-      Collect([&](variables::Variable& variable) { return copies.Begin(variable); });
-  snapshot.global_step = global_step;
-  snapshot.ledger = std::move(ledger);
-  snapshot.loss_scale = loss_scale;
-  return state::SnapshotCopy(std::move(snapshot), std::move(copies).Finisher());
+  numbers.variables =
+      Collect([&](variables::Variable& variable) { return copies.Begin(variable); }).variables;
+  return state::SnapshotCopy(std::move(numbers), std::move(copies).Finisher());
 }
 
 }  // namespace tfjob::strategy

@@ -28,10 +28,11 @@ class LocalState {
   state::Snapshot Memory();
   // Fills variables and slots. The snapshot must match them (state::CheckFits).
   Status Load(const state::Snapshot& snapshot);
-  // Starts a copy of the state; see Strategy::BeginSnapshot. `written` lists the variables that the
-  // next step writes, in write order. These variables are copied first.
-  state::SnapshotCopy BeginCopy(int64_t global_step, std::string ledger,
-                                std::optional<state::LossScale> loss_scale,
+  // Starts a copy of the state; see Strategy::BeginSnapshot. `numbers` contains what the strategy
+  // adds to the variables: the step, the ledger, the scale of the loss and the learning rate. Its
+  // list of variables is empty. `written` lists the variables that the next step writes, in write
+  // order. These variables are copied first.
+  state::SnapshotCopy BeginCopy(state::Snapshot numbers,
                                 const std::vector<variables::Variable*>& written);
 
  private:

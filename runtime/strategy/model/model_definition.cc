@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "runtime/exec/exchange.h"
 #include "runtime/model/layer/initial_pieces.h"
 #include "runtime/model/layer/initializer.h"
+#include "runtime/variables/memory_use.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -95,7 +97,33 @@ StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model:
   return model::Build(definition.model, options);
 }
 
+StatusOr<std::string> FirstExchange(const ModelDefinition& definition) {
+  ASSIGN_OR_RETURN(const model::BuiltGraph built,
+                   BuildGraph(definition, model::Mode::kTrain, /*batch_size=*/1,
+                              /*with_updates=*/false));
+  const std::vector<exec::PlannedExchange> exchanges = exec::ExchangesOf(built.graph);
+  return exchanges.empty() ? std::string() : exchanges[0].name;
+}
+
+namespace {
+
+Status CheckVariablesFit(const ModelDefinition& definition) {
+  std::vector<variables::MemoryUse> tensors;
+  size_t total = 0;
+  for (size_t i = 0; i < definition.variables.size(); ++i) {
+    const model::VariableSpec& spec = definition.variables[i];
+    if (IsTable(definition, i)) continue;
+    const size_t bytes = static_cast<size_t>(spec.shape.num_elements()) * SizeOf(spec.dtype);
+    tensors.push_back({spec.name, spec.dtype, spec.shape, bytes});
+    total += bytes;
+  }
+  return variables::CheckMemory(total, std::move(tensors));
+}
+
+}  // namespace
+
 Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store) {
+  RETURN_IF_ERROR(CheckVariablesFit(definition));
   for (size_t i = 0; i < definition.variables.size(); ++i) {
     const model::VariableSpec& spec = definition.variables[i];
     if (IsTable(definition, i)) continue;

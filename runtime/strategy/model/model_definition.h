@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/model/build.h"
@@ -49,7 +50,12 @@ state::Snapshot InitialState(const ModelDefinition& definition, std::span<const 
 StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model::Mode mode,
                                        int64_t batch_size, bool with_updates);
 
-// Creates the definition's variables in `store`, filled with zeros.
+// Returns the name of the first op that the replicas of a training step use to exchange values
+// (exec/exchange.h): "batch_normalization/AllReduceMean". Returns "" if there is none.
+StatusOr<std::string> FirstExchange(const ModelDefinition& definition);
+
+// Creates the definition's variables in `store`, filled with zeros. Returns ResourceExhausted, and
+// creates none, if they do not fit into memory together.
 Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store);
 // Copies the values of a snapshot, but not its slots, into the variables of `store`. Propagates the
 // error if a streamed value cannot be read.

@@ -3,14 +3,21 @@
 #include <algorithm>
 
 namespace tfjob::strategy {
+namespace {
 
-StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinition& definition,
-                                                              model::Mode mode, int64_t batch_size,
-                                                              bool with_updates,
-                                                              variables::VariableStore& store,
-                                                              const exec::Device& device) {
+int IndexOf(const ModelDefinition& definition, const std::string& variable) {
+  const auto spec = std::ranges::find(definition.variables, variable, &model::VariableSpec::name);
+  return static_cast<int>(spec - definition.variables.begin());
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(
+    const ModelDefinition& definition, model::Mode mode, int64_t batch_size, bool with_updates,
+    variables::VariableStore& store, const exec::Device& device, exec::Exchange* exchange,
+    bool places_contributions, const std::function<bool(int)>& keeps) {
   ASSIGN_OR_RETURN(model::BuiltGraph built, BuildGraph(definition, mode, batch_size, with_updates));
-  exec::CompileOptions options;
+  exec::CompileOptions options{.exchange = exchange};
   if (mode == model::Mode::kPredict) {
     for (size_t i = 0; i < definition.model.outputs.size(); ++i)
       options.fetches.push_back(model::PredictionName(definition.model, i));
@@ -20,6 +27,11 @@ StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinit
     for (const model::Contribution& contribution : built.contributions) {
       if (!with_updates) options.announced.push_back(contribution.fetch);
       if (!contribution.indices.empty()) options.fetches.push_back(contribution.indices);
+      if (places_contributions && contribution.indices.empty())
+        options.placed.push_back(contribution.fetch);
+      if (keeps && contribution.indices.empty() &&
+          keeps(IndexOf(definition, contribution.variable)))
+        options.kept.push_back(contribution.fetch);
     }
     options.fetches.insert(options.fetches.end(), options.announced.begin(),
                            options.announced.end());
@@ -42,6 +54,9 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   if (seed_ >= 0) feeds_[static_cast<size_t>(seed_)] = exec::Feed::Of(seed_value_);
   const int loss_scale = program_->FindFeed(model::kLossScale);
   if (loss_scale >= 0) feeds_[static_cast<size_t>(loss_scale)] = exec::Feed::Of(loss_scale_value_);
+  const int loss_weight = program_->FindFeed(model::kLossWeight);
+  if (loss_weight >= 0)
+    feeds_[static_cast<size_t>(loss_weight)] = exec::Feed::Of(loss_weight_value_);
   if (rows_ != nullptr) rows_->SetFeeds(*program_, feeds_);
   loss_sum_ = program_->FindFetch(model::kLossSum);
   for (const model::MetricFetch& metric : built.metrics)
@@ -50,9 +65,7 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   indices_of_variable_.assign(definition.variables.size(), -1);
   variable_of_fetch_.assign(program_->fetches().size(), -1);
   for (const model::Contribution& contribution : built.contributions) {
-    const auto spec =
-        std::ranges::find(definition.variables, contribution.variable, &model::VariableSpec::name);
-    const auto v = static_cast<size_t>(spec - definition.variables.begin());
+    const auto v = static_cast<size_t>(IndexOf(definition, contribution.variable));
     const int fetch = program_->FindFetch(contribution.fetch);
     contribution_of_variable_[v] = fetch;
     indices_of_variable_[v] = program_->FindFetch(contribution.indices);
@@ -70,6 +83,14 @@ Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed,
   }
   return program_->Run(
       feeds_, [&](int fetch) { on_contribution(variable_of_fetch_[static_cast<size_t>(fetch)]); });
+}
+
+void ModelProgram::PlaceContributions(absl::FunctionRef<std::span<std::byte>(int)> memory_of) {
+  for (size_t v = 0; v < contribution_of_variable_.size(); ++v) {
+    const int fetch = contribution_of_variable_[v];
+    if (fetch >= 0 && program_->Places(fetch))
+      program_->Place(fetch, memory_of(static_cast<int>(v)));
+  }
 }
 
 Status ModelProgram::FindRows(const data::Batch& batch, int64_t step, int64_t seed) {
@@ -107,7 +128,7 @@ void ModelProgram::AddTotals(MetricTotals& totals) const {
 std::span<const std::byte> ModelProgram::Contribution(int v) const {
   const int fetch = contribution_of_variable_[static_cast<size_t>(v)];
   if (fetch < 0) return {};
-  return program_->FetchBytes(fetch);
+  return program_->Keeps(fetch) ? program_->KeptBytes(fetch) : program_->FetchBytes(fetch);
 }
 
 std::span<const int64_t> ModelProgram::Indices(int v) const {
@@ -126,7 +147,7 @@ std::vector<std::string> FeedNames(const model::Model& model) {
   return names;
 }
 
-// Returns the shape of one example of each of the FeedNames; Shape() for sample weights that are
+// Returns the shape of one example for each of the FeedNames; Shape() for sample weights that are
 // not fed.
 std::vector<Shape> FeedShapes(const model::BuildOptions& build) {
   std::vector<Shape> shapes;
@@ -188,8 +209,9 @@ ProgramCache::Entry* ProgramCache::Find(int64_t batch_size, const Fits& fits) {
 
 StatusOr<ModelProgram*> ProgramCache::Add(const ModelDefinition& definition, int64_t batch_size) {
   Entry entry{.batch_size = batch_size, .shapes = FeedShapes(definition.build)};
-  ASSIGN_OR_RETURN(entry.program, ModelProgram::Compile(definition, mode_, batch_size,
-                                                        with_updates_, store_, device_));
+  ASSIGN_OR_RETURN(entry.program,
+                   ModelProgram::Compile(definition, mode_, batch_size, with_updates_, store_,
+                                         device_, exchange_, places_contributions_, keeps_));
   return entries_.emplace_back(std::move(entry)).program.get();
 }
 
@@ -201,11 +223,15 @@ StatusOr<ModelProgram*> ProgramCache::ForBatchSize(int64_t batch_size) {
   return Add(definition_, batch_size);
 }
 
-StatusOr<ModelProgram*> ProgramCache::For(const data::Batch& batch) {
-  const Entry* found = Find(batch.size(), [&](size_t i, const Shape& shape) {
+ProgramCache::Entry* ProgramCache::FindFor(const data::Batch& batch) {
+  return Find(batch.size(), [&](size_t i, const Shape& shape) {
     const Tensor* fed = batch.Find(feeds_[i]);
     return fed == nullptr || HasShape(*fed, shape);
   });
+}
+
+StatusOr<ModelProgram*> ProgramCache::For(const data::Batch& batch) {
+  const Entry* found = FindFor(batch);
   if (found != nullptr) return found->program.get();
   ModelDefinition own = definition_;
   TakeShapes(batch, own);

@@ -10,15 +10,10 @@
 namespace tfjob::strategy {
 namespace {
 
+// No variable and no gradient has a half type.
 bool FiniteBytes(DType dtype, const void* data, size_t count, ThreadPool* pool) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return optimizer::AllFinite({static_cast<const float*>(data), count}, pool);
-    case DType::kFloat64:
-      return optimizer::AllFinite({static_cast<const double*>(data), count}, pool);
-    default:
-      return true;  // integers are always finite; no variable and no gradient has a half type
-  }
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  return optimizer::AllFinite(dtype, {bytes, count * SizeOf(dtype)}, pool);
 }
 
 // Skips the padding between rows, whose content is arbitrary.
@@ -75,11 +70,13 @@ void NumberCheck::Begin() {
 }
 
 bool NumberCheck::Contribution(size_t v, std::span<const std::byte> contribution) {
+  return CheckedContribution(
+      v, !enabled() || optimizer::AllFinite(variables_[v].dtype, contribution, pool_));
+}
+
+bool NumberCheck::CheckedContribution(size_t v, bool finite) {
   if (!enabled()) return true;
-  const DType dtype = variables_[v].dtype;
-  if (!FiniteBytes(dtype, contribution.data(), contribution.size() / SizeOf(dtype), pool_)) {
-    first_ = std::min(first_, v);
-  }
+  if (!finite) first_ = std::min(first_, v);
   return first_ == variables_.size();
 }
 

@@ -42,6 +42,8 @@ class NumberCheck {
   // contributions since Begin, including this one, are finite. Always returns true if the check is
   // disabled.
   bool Contribution(size_t v, std::span<const std::byte> contribution);
+  // Like Contribution, for a contribution that the caller has already checked.
+  bool CheckedContribution(size_t v, bool finite);
   // Like Contribution, but checks variable `v` after its update. Used for programs that never store
   // the gradient: if the gradient is not finite, neither is the updated variable.
   void Updated(size_t v, const variables::Variable& variable);

@@ -43,7 +43,9 @@ Status Updates::Run(int64_t step, absl::FunctionRef<Input(int)> input_of) {
     if (feed_of_variable_[v] < 0) continue;
     const Input input = input_of(static_cast<int>(v));
     const auto feed = static_cast<size_t>(feed_of_variable_[v]);
-    feeds_[feed] = {.dtype = program_->feeds()[feed].type.dtype, .bytes = input.value};
+    feeds_[feed] = {.dtype = program_->feeds()[feed].type.dtype,
+                    .bytes = input.value,
+                    .on_device = input.on_device};
     if (indices_of_variable_[v] < 0) continue;
     feeds_[static_cast<size_t>(indices_of_variable_[v])] = exec::Feed::Of(input.indices);
   }

@@ -22,6 +22,7 @@ class Updates {
   struct Input {
     std::span<const std::byte> value;
     std::span<const int64_t> indices = {};  // row indices, for a gradient by rows
+    bool on_device = false;                 // the value is in the device's memory (exec::Feed)
   };
 
   // Compiles the updates for the contributions of the training graph that `definition` describes.
@@ -34,7 +35,7 @@ class Updates {
 
   const exec::Program& program() const { return *program_; }
   // Returns the number of rows that Run expects in the gradient of variable v, including rows with
-  // the index -1; 0 if the variable has no gradient by rows.
+  // index -1; 0 if the variable has no gradient by rows.
   int64_t rows_of(int v) const;
 
   // Applies the contributions. `input_of(v)` returns the contribution to variable v. `step` is the

@@ -6,6 +6,8 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/data/buckets.h"
 #include "runtime/model/any_length.h"
+#include "runtime/model/custom_loss.h"
+#include "runtime/train/job/loss_model.h"
 
 namespace tfjob::train {
 namespace {
@@ -22,8 +24,8 @@ StatusOr<const data::Field*> FindField(const data::Source& source, Split split,
 
 // Returns InvalidArgument if an input has the same name as another of the graph's feeds.
 Status CheckInputName(const std::string& name) {
-  for (const std::string_view reserved :
-       {model::kLabels, model::kSampleWeights, model::kStep, model::kSeed}) {
+  for (const std::string_view reserved : {model::kLabels, model::kSampleWeights, model::kStep,
+                                          model::kSeed, model::kLossScale, model::kLossWeight}) {
     if (name == reserved || name.starts_with(StrCat(reserved, "/"))) {
       return InvalidArgument("input ", name, " of the model: the name \"", reserved,
                              "\" is reserved; rename the layer");
@@ -63,7 +65,23 @@ data::Column LabelColumn(const config::TrainingConfig& config, const std::string
   column.dtype = DType::kInt64;
   column.shape = model::PlacesOf(output);
   column.classes = classes;
+  column.ignored_class = config.loss.ignore_class;
   return column;
+}
+
+// Returns the column of an output's labels, in the type and shape that the model of a custom loss
+// states.
+StatusOr<data::Column> LossModelColumn(const config::TrainingConfig& config,
+                                       const model::Model& loss, const std::string& name,
+                                       const data::Field& field) {
+  const config::LabelKind kind = config.data.labels;
+  if (kind != config::LabelKind::kAuto && kind != config::LabelKind::kValue) {
+    return InvalidArgument(
+        "data.labels: expected auto or value, because loss.model determines the ",
+        "form of the labels, got ", kind == config::LabelKind::kClass ? "class" : "one_hot");
+  }
+  const graph::TensorType labels = model::LabelsOf(loss, field.shape);
+  return data::Column{.name = name, .array = name, .dtype = labels.dtype, .shape = labels.shape};
 }
 
 Status CheckLabels(const config::TrainingConfig& config, Split split, const data::Column& column,
@@ -109,14 +127,21 @@ StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig&
                       .class_weights = config.class_weight};
 }
 
+// The models of custom losses, one per output; null for other losses.
+using LossModels = std::vector<std::shared_ptr<const model::Model>>;
+
 // Marks the columns whose values are truncated to the length of a bucket (data::Column::by_length).
 class LengthMarker {
  public:
   // `in` contains the types of the inputs. If the model accepts any length in the first axis of an
   // input, this axis has the length of the longest bucket.
   LengthMarker(const model::Model& model, const data::Buckets& buckets,
-               const std::vector<graph::TensorType>& in)
-      : model_(model), buckets_(buckets), in_(in), stated_(model::StatedInputs(model)) {}
+               const std::vector<graph::TensorType>& in, const LossModels& losses)
+      : model_(model),
+        buckets_(buckets),
+        in_(in),
+        losses_(losses),
+        stated_(model::StatedInputs(model)) {}
 
   Status Mark(const std::vector<graph::TensorType>& outputs, BatchColumns& columns) const {
     for (size_t i = 0; i < columns.inputs.size(); ++i) columns.inputs[i].by_length = Cuts(i);
@@ -137,6 +162,7 @@ class LengthMarker {
 
   // Marks the labels of output i if its first axis has the length of the bucket.
   Status CutLabels(size_t i, const Shape& output, data::Column& labels) const {
+    if (losses_[i] != nullptr) return CutLossModelLabels(i, output, labels);
     if (labels.classes > 0 && output.rank() == 1) {
       return InvalidArgument("data.bucket_by_length: expected as many classes in all batches, but ",
                              "output ", model::OutputNames(model_)[i], " has one score per place ",
@@ -147,6 +173,21 @@ class LengthMarker {
     if (labels.classes == 0) labels.shape = output;
     labels.by_length = true;
     return OkStatus();
+  }
+
+  // Marks the labels of a custom loss, whose shape loss.model determines, if they have a place for
+  // each place of output i.
+  Status CutLossModelLabels(size_t i, const Shape& output, data::Column& labels) const {
+    const Shape stated = model::StatedInputs(*losses_[i])[0]->shape;
+    if (labels.shape.rank() == 0 || labels.shape.dim(0) != output.dim(0)) return OkStatus();
+    if (stated.rank() == labels.shape.rank() && stated.dim(0) == model::kAnyLength) {
+      labels.by_length = true;
+      return OkStatus();
+    }
+    return InvalidArgument(
+        "data.bucket_by_length: expected null as the first length of the labels ",
+        "in loss.model, because output ", model::OutputNames(model_)[i],
+        " has as many places as the inputs, got ", model::StatedText(stated));
   }
 
   // Sets cut[i] if the first axis of output i has the length of the bucket. Returns InvalidArgument
@@ -184,6 +225,7 @@ class LengthMarker {
   const model::Model& model_;
   const data::Buckets& buckets_;
   const std::vector<graph::TensorType>& in_;
+  const LossModels& losses_;
   const std::vector<std::optional<graph::TensorType>> stated_;
 };
 
@@ -247,40 +289,56 @@ std::set<std::string> ScaledInputs(const model::Model& model) {
   return scaled;
 }
 
-StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
-                                 const model::Model& model, const data::Source& source) {
-  BatchColumns columns;
-  std::vector<graph::TensorType> in;
+StatusOr<std::vector<data::Column>> InputColumnsOf(const config::TrainingConfig& config,
+                                                   Split split, const model::Model& model,
+                                                   const data::Source& source) {
+  std::vector<data::Column> columns;
   const std::vector<std::string> inputs = model::InputNames(model);
   const std::vector<std::optional<graph::TensorType>> stated = model::StatedInputs(model);
   for (size_t i = 0; i < inputs.size(); ++i) {
     RETURN_IF_ERROR(CheckInputName(inputs[i]));
     ASSIGN_OR_RETURN(const data::Field* field, FindField(source, split, inputs[i]));
-    const Shape shape = field->shape;
-    in.push_back({stated[i] ? stated[i]->dtype : DType::kFloat32,
-                  stated[i] ? model::TakenAs(stated[i]->shape, shape) : shape});
-    const double scale = in.back().dtype == DType::kFloat32 ? SourceOf(config, split).scale : 1;
-    columns.inputs.push_back({.name = inputs[i],
-                              .array = inputs[i],
-                              .dtype = in.back().dtype,
-                              .shape = in.back().shape,
-                              .scale = static_cast<float>(scale)});
+    const DType dtype = stated[i] ? stated[i]->dtype : DType::kFloat32;
+    const double scale = dtype == DType::kFloat32 ? SourceOf(config, split).scale : 1;
+    columns.push_back(
+        {.name = inputs[i],
+         .array = inputs[i],
+         .dtype = dtype,
+         .shape = stated[i] ? model::TakenAs(stated[i]->shape, field->shape) : field->shape,
+         .scale = static_cast<float>(scale)});
   }
+  return columns;
+}
+
+StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
+                                 const model::Model& model, const data::Source& source) {
+  BatchColumns columns;
+  ASSIGN_OR_RETURN(columns.inputs, InputColumnsOf(config, split, model, source));
+  std::vector<graph::TensorType> in;
+  for (const data::Column& column : columns.inputs) in.push_back({column.dtype, column.shape});
   ASSIGN_OR_RETURN(const std::vector<graph::TensorType> outputs, model::OutputTypes(model, in));
   ASSIGN_OR_RETURN(const std::vector<config::TrainingConfig> configs, OutputConfigs(config, model));
+  LossModels losses;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string name = model::LabelsName(model, i);
     const Shape& output = outputs[i].shape;
     ASSIGN_OR_RETURN(const data::Field* field, FindField(source, split, name));
-    RETURN_IF_ERROR(CheckClasses(configs[i], name, output));
-    columns.labels.push_back(LabelColumn(configs[i], name, output, *field));
-    RETURN_IF_ERROR(CheckLabels(configs[i], split, columns.labels.back(), output, *field));
+    losses.emplace_back();
+    if (IsCustom(configs[i].loss)) {
+      ASSIGN_OR_RETURN(losses.back(), ReadLossModel(configs[i].loss));
+      ASSIGN_OR_RETURN(columns.labels.emplace_back(),
+                       LossModelColumn(configs[i], *losses.back(), name, *field));
+    } else {
+      RETURN_IF_ERROR(CheckClasses(configs[i], name, output));
+      columns.labels.push_back(LabelColumn(configs[i], name, output, *field));
+      RETURN_IF_ERROR(CheckLabels(configs[i], split, columns.labels.back(), output, *field));
+    }
     ASSIGN_OR_RETURN(
         columns.sample_weights.emplace_back(),
         WeightColumn(configs[i], split, name, model::SampleWeightsName(model, i), output, source));
   }
   if (const data::Buckets* buckets = source.buckets())
-    RETURN_IF_ERROR(LengthMarker(model, *buckets, in).Mark(outputs, columns));
+    RETURN_IF_ERROR(LengthMarker(model, *buckets, in, losses).Mark(outputs, columns));
   return columns;
 }
 

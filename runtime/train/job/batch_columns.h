@@ -24,7 +24,9 @@ std::string_view KeyOf(Split split);  // "data.train", "data.eval"
 // Determines which inputs and outputs of the model a dataset provides.
 enum class Extent {
   kAll,
-  kNamed,  // those that the dataset names; others come from other datasets
+  kNamed,             // those that the dataset names; others come from other datasets
+  kInputs,            // the inputs; labels and sample weights are not needed
+  kInputsAndPresent,  // the inputs, and those labels and sample weights that the dataset has
 };
 
 // Returns the config of each output of the model (config::ForOutput). Returns InvalidArgument if
@@ -45,8 +47,14 @@ struct BatchColumns {
   void Describe(model::BuildOptions& build) const;
 };
 
-// Returns the inputs to which the `scale` key applies: those that are float32 in the model.
+// Returns the inputs that the `scale` key applies to: those that are float32 in the model.
 std::set<std::string> ScaledInputs(const model::Model& model);
+
+// Returns the columns of the model's inputs. Returns InvalidArgument, with a message that names the
+// key or the layer, if the data lack an input.
+StatusOr<std::vector<data::Column>> InputColumnsOf(const config::TrainingConfig& config,
+                                                   Split split, const model::Model& model,
+                                                   const data::Source& source);
 
 // Returns InvalidArgument, with a message that names the key or the layer, if the data are
 // incompatible with the model. Class weights become sample weights in kTrain only, as in Keras.

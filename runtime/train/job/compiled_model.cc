@@ -9,6 +9,7 @@
 #include "runtime/config/keys.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/state/snapshot.h"
@@ -29,8 +30,17 @@ Status TakeObjective(Json compiled, config::TrainingConfig& config) {
   return config::SetOpenKeys(config, keys);
 }
 
+// Returns the optimizer's keys. Adds `instead` to errors: what to change.
+StatusOr<Json> OptimizerKeysOr(const Json& compiled, std::string_view instead) {
+  StatusOr<Json> keys = keras::OptimizerKeys(compiled);
+  if (keys.ok()) return keys;
+  return Status(keys.status().code(), StrCat(Message(keys.status()), "; ", instead));
+}
+
 Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
-  ASSIGN_OR_RETURN(Json keys, keras::OptimizerKeys(compiled));
+  ASSIGN_OR_RETURN(
+      Json keys,
+      OptimizerKeysOr(compiled, "set optimizer.name and its settings in the training file"));
   const config::OptimizerConfig& given = config.optimizer;
   // A learning rate in the training file also replaces the schedule in model.file.
   if (given.learning_rate || !given.learning_rate_schedule.name.empty())
@@ -52,7 +62,9 @@ Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
 StatusOr<optimizer::Optimizer> OptimizerIn(const std::optional<Json>& compiled,
                                            const optimizer::Optimizer& otherwise) {
   if (!compiled) return otherwise;
-  ASSIGN_OR_RETURN(Json keys, keras::OptimizerKeys(*compiled));
+  ASSIGN_OR_RETURN(Json keys, OptimizerKeysOr(*compiled,
+                                              "so its state cannot be continued; remove "
+                                              "model.optimizer_state"));
   const Json section = {{"optimizer", std::move(keys)}};
   config::TrainingConfig config;
   RETURN_IF_ERROR(config::SetOpenKeys(config, section));
@@ -91,6 +103,25 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   return OkStatus();
 }
 
+// Returns whether the run scales the loss, as Keras' LossScaleOptimizer does.
+bool ScalesLoss(const model::Model& model) {
+  return model::HasPolicy(model, model::DTypePolicy::kMixedFloat16);
+}
+
+Status TakeLossScale(const keras::OptimizerState& read, const strategy::ModelDefinition& definition,
+                     state::Snapshot& snapshot) {
+  if (!read.loss_scale || !ScalesLoss(definition.model)) return OkStatus();
+  const state::LossScale scale{.scale = read.loss_scale->scale,
+                               .good_steps = read.loss_scale->good_steps};
+  if (!scale.IsValid()) {
+    return InvalidArgument("its LossScaleOptimizer has the scale ", scale.scale, " after ",
+                           scale.good_steps, " steps; expected a scale above 0 and at most 2^126, ",
+                           "and fewer than ", state::kGoodStepsToGrow, " steps");
+  }
+  snapshot.loss_scale = scale;
+  return OkStatus();
+}
+
 // Returns the prefix of the checkpoint if `weights` is a checkpoint that a run has written, and
 // otherwise "".
 StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
@@ -107,9 +138,14 @@ StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   return reader->Has("tfjob/optimizer") ? prefix : std::string();
 }
 
-keras::OptimizerState StateOf(const state::TrainingState& training,
+keras::OptimizerState StateOf(const strategy::ModelDefinition& definition,
                               const state::Snapshot& snapshot) {
+  const state::TrainingState& training = definition.state;
   keras::OptimizerState state{.iterations = snapshot.global_step};
+  if (ScalesLoss(definition.model)) {
+    const state::LossScale scale = snapshot.loss_scale.value_or(state::LossScale());
+    state.loss_scale = {.scale = scale.scale, .good_steps = scale.good_steps};
+  }
   for (size_t v = 0; v < training.variables.size(); ++v) {
     const auto slots = state::SlotsOf(training.variables[v], training.optimizer);
     for (size_t s = 0; s < slots.size(); ++s)
@@ -127,7 +163,7 @@ StatusOr<std::optional<CompiledRun>> SettingsForKeras(const config::TrainingConf
   std::vector<Json> keys;
   for (const config::TrainingConfig& output : outputs)
     keys.push_back(config::TrainingConfigToJson(output));
-  std::optional<Json> compiled = keras::MakeCompileConfig(keys, optimizer);
+  std::optional<Json> compiled = keras::MakeCompileConfig(keys, optimizer, ScalesLoss(model));
   if (!compiled) return std::nullopt;
   return std::optional<CompiledRun>(
       CompiledRun{std::make_shared<const Json>(*std::move(compiled)), optimizer, std::nullopt});
@@ -154,6 +190,7 @@ Status TakeOptimizerState(const std::string& path, const strategy::ModelDefiniti
                           std::span<const size_t> given, state::Snapshot& snapshot) {
   ASSIGN_OR_RETURN(const keras::OptimizerState read, ReadState(path, definition));
   snapshot.global_step = read.iterations;
+  RETURN_IF_ERROR(Annotate(TakeLossScale(read, definition, snapshot), path));
   if (read.slots.empty()) return OkStatus();
   for (const size_t v : given) {
     const state::Variable& variable = definition.state.variables[v];
@@ -162,7 +199,8 @@ Status TakeOptimizerState(const std::string& path, const strategy::ModelDefiniti
     if (slots.empty()) continue;
     if (stored == read.slots.end()) {
       return InvalidArgument(path, " has no state of the optimizer for ", variable.name,
-                             "; to let the optimizer start afresh, set optimizer.name");
+                             "; to let the optimizer start afresh, set optimizer.name, but not "
+                             "model.optimizer_state");
     }
     RETURN_IF_ERROR(
         Annotate(TakeSlots(stored->second, variable, slots, snapshot.variables[v]), path));
@@ -189,7 +227,7 @@ StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfi
                                                      const state::Snapshot& snapshot) {
   ASSIGN_OR_RETURN(std::optional<CompiledRun> run,
                    SettingsForKeras(config, definition.model, definition.state.optimizer));
-  if (run) run->state = StateOf(definition.state, snapshot);
+  if (run) run->state = StateOf(definition, snapshot);
   return run;
 }
 

@@ -35,12 +35,12 @@ StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig con
 // Replaces the slots and the step of the snapshot with the slots and the step of the Keras
 // optimizer in the file. `given` are the variables whose values come from a file. The slots of all
 // other variables keep their initial values, and so do slots that the optimizer in the file does
-// not have. Returns InvalidArgument if the file has no optimizer state, or if its state belongs to
+// not have. Returns InvalidArgument if keras::ReadOptimizerState does, or if the state belongs to
 // another kind of optimizer or to another model.
 Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
                           std::span<const size_t> given, state::Snapshot& snapshot);
 
-// The settings and the state with which Keras continues a run.
+// The settings and the state that Keras continues a run with.
 struct CompiledRun {
   std::shared_ptr<const Json> compile_config;
   optimizer::Optimizer optimizer;

@@ -43,6 +43,13 @@ StatusOr<std::string> SplitText(const config::TrainingConfig& config, Split spli
                 "\nfields of an example: ", FieldsText(*source), "\n", pipeline);
 }
 
+std::string ShardText(config::ShardPolicy wanted, data::Sharding sharding) {
+  const char* const name = sharding == data::Sharding::kData   ? "data"
+                           : sharding == data::Sharding::kFile ? "file"
+                                                               : "off";
+  return StrCat("shard: ", name, wanted == config::ShardPolicy::kAuto ? " (auto)" : "", "\n");
+}
+
 StatusOr<std::string> EvaluationText(const config::TrainingConfig& config) {
   const auto evaluation = [&](const strategy::ModelDefinition& definition,
                               const data::Source& source) {
@@ -66,12 +73,14 @@ StatusOr<std::string> DescribeData(const config::TrainingConfig& config,
     ASSIGN_OR_RETURN(const std::string eval, EvaluationText(config));
     return StrCat(text, "\n", eval);
   }
+  ASSIGN_OR_RETURN(const data::Sharding sharding, ShardingOf(config, tasks));
   const auto training = [&](const strategy::ModelDefinition& definition,
                             const data::Source& source) {
     return TrainingPipeline(config, definition, source, rank, tasks,
                             strategy::MakesGlobalBatches(kind));
   };
   ASSIGN_OR_RETURN(std::string text, SplitText(config, Split::kTrain, tasks, training));
+  text += ShardText(config.data.shard, sharding);
   if (!config.data.eval.present()) return text;
   ASSIGN_OR_RETURN(const std::string eval, EvaluationText(config));
   return StrCat(text, "\n", eval);

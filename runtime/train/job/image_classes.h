@@ -12,7 +12,7 @@ namespace tfjob::train {
 // classes that a folder of data.train lists to every folder of data.eval that lists none. If no
 // folder of data.train lists classes, compares the first folder of data.train with each folder of
 // data.eval that lists none. If the first folder of a comparison does not exist, skips the
-// comparison, because a task that only evaluates may not have the folders of data.train. Returns
+// comparison, because a task that only evaluates might not have the folders of data.train. Returns
 // InvalidArgument, with a message that names both datasets, if the classes differ.
 Status AgreeOnClasses(config::TrainingConfig& config, Split split);
 

@@ -18,6 +18,7 @@
 #include "runtime/model/layer_patterns.h"
 #include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/compiled_model.h"
+#include "runtime/train/job/loss_model.h"
 #include "runtime/train/job/make_optimizer.h"
 
 namespace tfjob::train {
@@ -30,6 +31,9 @@ StatusOr<std::vector<model::Metric>> ReadMetrics(const char* key, const Json* li
   ASSIGN_OR_RETURN(const auto elements, JsonField(*list, key).Elements());
   for (const JsonField& element : elements) {
     ASSIGN_OR_RETURN(model::Metric metric, model::ReadMetric(element));
+    if (metric.kind == model::Metric::kCustom) {
+      ASSIGN_OR_RETURN(metric.model, ReadMetricModel(element["model"]));
+    }
     for (const model::Metric& other : metrics) {
       if (other != metric) continue;
       return InvalidArgument(element.path(), ": metric ", Name(metric),
@@ -42,13 +46,20 @@ StatusOr<std::vector<model::Metric>> ReadMetrics(const char* key, const Json* li
 
 StatusOr<model::Objective> ObjectiveOf(const config::TrainingConfig& config) {
   model::Objective objective{.weight = config.loss_weight};
-  ASSIGN_OR_RETURN(objective.loss.kind, model::ParseLoss(config.loss.name));
+  if (IsCustom(config.loss)) {
+    objective.loss.kind = model::LossKind::kCustom;
+    ASSIGN_OR_RETURN(objective.loss.model, ReadLossModel(config.loss));
+  } else {
+    ASSIGN_OR_RETURN(objective.loss.kind, model::ParseLoss(config.loss.name));
+  }
   objective.loss.from_logits = config.loss.from_logits;
   objective.loss.label_smoothing = config.loss.label_smoothing.value_or(0);
   objective.loss.alpha = config.loss.alpha.value_or(objective.loss.alpha);
   objective.loss.gamma = config.loss.gamma.value_or(objective.loss.gamma);
   objective.loss.delta = config.loss.delta.value_or(objective.loss.delta);
+  objective.loss.q = config.loss.q.value_or(objective.loss.q);
   objective.loss.apply_class_balancing = config.loss.apply_class_balancing.value_or(false);
+  objective.loss.ignore_class = config.loss.ignore_class;
   objective.loss.sum = config.loss.reduction == config::Reduction::kSum;
   ASSIGN_OR_RETURN(objective.metrics, ReadMetrics("metrics", config.metrics.get()));
   ASSIGN_OR_RETURN(objective.weighted_metrics,
@@ -106,6 +117,13 @@ std::string BucketAgreement(const config::BucketConfig& buckets) {
                 "\ndata.bucket_by_length.batch_tokens: ", buckets.batch_tokens.value_or(0),
                 "\ndata.bucket_by_length.padding: ",
                 buckets.padding ? StrCat(*buckets.padding) : "that of the data", "\n");
+}
+
+// Returns the largest number of tasks that a job may have, at least 1. If the number may change, it
+// does not depend on the number at the start.
+int64_t LargestTaskCount(const config::TrainingConfig& config, int training_tasks) {
+  const int64_t most = config.strategy.IsElastic() ? *config.strategy.max_replicas : training_tasks;
+  return std::max<int64_t>(most, 1);
 }
 
 StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& config, Split split,
@@ -216,6 +234,18 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   return definition;
 }
 
+StatusOr<data::Sharding> ShardingOf(const config::TrainingConfig& config, int training_tasks) {
+  const config::ShardPolicy shard = config.data.shard;
+  const bool known = training_tasks > 0;
+  if (shard == config::ShardPolicy::kOff) return data::Sharding::kOff;
+  if (shard == config::ShardPolicy::kAuto)
+    return known ? data::Sharding::kData : data::Sharding::kOff;
+  const bool file = shard == config::ShardPolicy::kFile;
+  if (known) return file ? data::Sharding::kFile : data::Sharding::kData;
+  return InvalidArgument("data.shard: ", file ? "file" : "data", " needs the number of training ",
+                         "tasks, which is unknown with enableDynamicWorker; use auto or off");
+}
+
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Source& source, int rank,
@@ -229,12 +259,10 @@ StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& c
     options.bucket_batches = BucketSizes(config, *buckets, rank, training_tasks, together);
   options.shuffle = config.data.shuffle;
   options.shuffle_buffer = config.data.shuffle_buffer;
-  if (training_tasks > 0) {
-    options.worker = rank;
-    options.workers = training_tasks;
-  } else if (rank > 0) {
-    options.seed = PhiloxKey(options.seed, StrCat("replica ", rank));
-  }
+  ASSIGN_OR_RETURN(options.sharding, ShardingOf(config, training_tasks));
+  options.worker = rank;
+  options.workers = training_tasks > 0 ? training_tasks : rank + 1;
+  options.file_groups = LargestTaskCount(config, training_tasks);
   options.drop_remainder = config.data.drop_remainder;
   return options;
 }
@@ -255,6 +283,19 @@ StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig&
   return options;
 }
 
+StatusOr<data::PipelineOptions> PredictionPipeline(const config::TrainingConfig& config,
+                                                   const model::Model& model,
+                                                   const data::Source& source) {
+  ASSIGN_OR_RETURN(std::vector<data::Column> inputs,
+                   InputColumnsOf(config, Split::kEval, model, source));
+  return data::PipelineOptions{.batch_size = config.eval.batch_size,
+                               .epochs = 1,
+                               .shuffle = false,
+                               .seed = static_cast<uint64_t>(config.seed),
+                               .prefetch = config.data.prefetch,
+                               .columns = std::move(inputs)};
+}
+
 int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Source& source,
                          int training_tasks) {
   return UsualBatch(config, source, 0, training_tasks, /*together=*/true);
@@ -272,11 +313,17 @@ int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source
   const auto batches_of = [&](int64_t rows, int64_t size) {
     return config.data.drop_remainder ? rows / size : CeilDivide(rows, size);
   };
-  if (together) return batches_of(examples, config::GlobalBatchSize(config, training_tasks));
+  const bool off = config.data.shard == config::ShardPolicy::kOff;
+  if (together) {
+    const int64_t batch = config::GlobalBatchSize(config, training_tasks);
+    return batches_of(examples,
+                      off ? CeilDivide(batch, LargestTaskCount(config, training_tasks)) : batch);
+  }
   int64_t batches = 0;
   training_tasks = std::max(training_tasks, 1);
   for (int rank = 0; rank < training_tasks; ++rank) {
-    const int64_t rows = CeilDivide(std::max<int64_t>(examples - rank, 0), training_tasks);
+    const int64_t rows =
+        off ? examples : CeilDivide(std::max<int64_t>(examples - rank, 0), training_tasks);
     const int64_t size = config::BatchSize(config, rank, training_tasks);
     batches += batches_of(rows, size);
   }
@@ -312,6 +359,9 @@ std::string TrainingAgreement(const config::TrainingConfig& config, const data::
                 config.data.shuffle_buffer > 0
                     ? StrCat("\ndata.shuffle_buffer: ", config.data.shuffle_buffer)
                     : "",
+                config.data.shard == config::ShardPolicy::kAuto
+                    ? ""
+                    : StrCat("\ndata.shard: ", static_cast<int>(config.data.shard)),
                 "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n",
                 BucketAgreement(config.data.bucket_by_length));
 }

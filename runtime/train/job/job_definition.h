@@ -67,6 +67,9 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition,
                                      std::span<const int> streamed = {});
 
+// Returns how the training tasks share the examples (data.shard). `training_tasks` is 0 if their
+// number is unknown; returns InvalidArgument if data.shard then needs it.
+StatusOr<data::Sharding> ShardingOf(const config::TrainingConfig& config, int training_tasks);
 // Returns the pipeline options of a training task. The pipeline never runs out of batches. In each
 // epoch, the task reads its share of the examples or, if the number of tasks is unknown, all
 // examples in an order of its own. If `together` is true (here and below), each task provides a
@@ -80,6 +83,11 @@ StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& c
 // Returns the options of a pipeline that reads the evaluation data once, in order.
 StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig& config,
                                                    const strategy::ModelDefinition& definition,
+                                                   const data::Source& source);
+
+// Returns the options of a pipeline that reads the inputs of the evaluation data once, in order.
+StatusOr<data::PipelineOptions> PredictionPipeline(const config::TrainingConfig& config,
+                                                   const model::Model& model,
                                                    const data::Source& source);
 
 // Returns the global step at which the run ends: max_steps, or the number of steps in `epochs`

@@ -19,7 +19,7 @@ namespace {
 
 using config::SourceConfig;
 
-// Limits, approximately, the total number of threads of the parts of data.train or data.eval.
+// Limits, approximately, how many threads the parts of data.train or data.eval use in total.
 constexpr int kMostThreads = 512;
 
 // The place of a dataset in the tree of nested datasets.

@@ -1,12 +1,12 @@
 #include "runtime/train/job/load_format.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/env.h"
-#include "runtime/base/fnv1a.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/arrays/array_files.h"
+#include "runtime/data/csv/csv_numbers.h"
 #include "runtime/data/csv/csv_table.h"
 #include "runtime/data/folders/class_files.h"
 #include "runtime/data/images/image_source.h"
@@ -16,6 +16,8 @@
 #include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
+#include "runtime/model/custom_loss.h"
+#include "runtime/train/job/loss_model.h"
 #include "runtime/train/job/text_data.h"
 
 namespace tfjob::train {
@@ -23,11 +25,17 @@ namespace {
 
 using config::SourceConfig;
 
-StatusOr<data::Dataset> LoadArchive(const SourceConfig& source, Split split,
-                                    const model::Model& model, Extent extent) {
+using SourcePtr = std::shared_ptr<const data::Source>;
+
+data::StorageOptions StorageOf(const SourceConfig& source) {
+  return {.cache_dir = source.cache_dir};
+}
+
+StatusOr<SourcePtr> OpenArchive(const SourceConfig& source, Split split, const model::Model& model,
+                                Extent extent) {
   data::NpzOptions options{.file = source.file};
   ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model, extent));
-  return data::LoadNpz(options);
+  return data::OpenNpz(options, StorageOf(source));
 }
 
 data::ImageOptions ToImage(int64_t height, int64_t width, int64_t channels,
@@ -98,27 +106,31 @@ StatusOr<data::ExampleFeature> ToFeature(const std::string& name,
 Status AddFeatures(const config::TrainingConfig& config, Split split, const model::Model& model,
                    Extent extent, data::RecordOptions& options) {
   const SourceConfig& source = SourceOf(config, split);
-  std::vector<std::string> names;
-  for (const auto& [name, feature] : source.features) {
-    names.push_back(name);
-    ASSIGN_OR_RETURN(options.features.emplace_back(),
-                     ToFeature(name, feature, StrCat(KeyOf(split), ".features.", name)));
-    if (feature.decode_image || feature.tokenize) options.threads = DecodeThreads(config);
-  }
   ASSIGN_OR_RETURN(const auto used, NamedSources(source, split, model, extent));
   for (const data::NpzOptions::Source& use : used) {
     if (!source.features.contains(use.array)) {
+      if (use.optional) continue;
+      std::vector<std::string> names;
+      for (const auto& [name, feature] : source.features) names.push_back(name);
       return InvalidArgument(KeyOf(split), ".features: expected the feature ", use.array,
                              ", which the model's ", use.name, " needs, but it is missing",
                              DidYouMean(use.array, names));
     }
     options.fields.push_back({use.name, use.array});
   }
-  for (const std::string& name : names) {
-    if (std::ranges::find(used, name, &data::NpzOptions::Source::array) != used.end()) continue;
-    return InvalidArgument(KeyOf(split), ".features.", name, ": no input, target or sample weight ",
-                           "uses this feature; remove it, or name it in inputs, targets or "
-                           "sample_weights");
+  const bool all_used = extent != Extent::kInputs && extent != Extent::kInputsAndPresent;
+  for (const auto& [name, feature] : source.features) {
+    const bool is_used =
+        std::ranges::find(used, name, &data::NpzOptions::Source::array) != used.end();
+    if (!is_used && !all_used) continue;  // for example, the feature of the labels
+    if (!is_used) {
+      return InvalidArgument(KeyOf(split), ".features.", name, ": no input, target or sample ",
+                             "weight uses this feature; remove it, or name it in inputs, targets ",
+                             "or sample_weights");
+    }
+    ASSIGN_OR_RETURN(options.features.emplace_back(),
+                     ToFeature(name, feature, StrCat(KeyOf(split), ".features.", name)));
+    if (feature.decode_image || feature.tokenize) options.threads = DecodeThreads(config);
   }
   return OkStatus();
 }
@@ -137,38 +149,24 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::Training
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
-// Returns a hash of all values. The values include ids, so two tasks have the same hash only if
-// their vocabularies are equal, too.
-uint64_t HashOf(const data::Dataset& dataset) {
-  Fnv1a hash;
-  for (const data::Array& array : dataset.arrays) {
-    hash.Add(StrCat(array.name, array.values.shape().ToString()));
-    const std::span<const std::byte> bytes = array.values.bytes();
-    size_t i = 0;
-    for (uint64_t word; i + sizeof(word) <= bytes.size(); i += sizeof(word)) {
-      std::memcpy(&word, &bytes[i], sizeof(word));
-      hash.AddWord(word);
-    }
-    for (; i < bytes.size(); ++i) hash.AddWord(std::to_integer<uint64_t>(bytes[i]));
-  }
-  return hash.hash();
-}
-
-// Loads a CSV file with features.
-StatusOr<data::Dataset> LoadColumns(const config::TrainingConfig& config, Split split,
-                                    const model::Model& model, Extent extent) {
+// Opens a CSV file with features.
+StatusOr<SourcePtr> OpenColumns(const config::TrainingConfig& config, Split split,
+                                const model::Model& model, Extent extent) {
   const SourceConfig& source = SourceOf(config, split);
   data::RecordOptions records;
   RETURN_IF_ERROR(AddFeatures(config, split, model, extent, records));
-  data::CsvTableOptions options{
-      .file = source.file, .delimiter = source.delimiter[0], .fields = std::move(records.fields)};
+  data::CsvTableOptions options{.file = source.file,
+                                .delimiter = source.delimiter[0],
+                                .fields = std::move(records.fields),
+                                .storage = StorageOf(source),
+                                .threads = records.threads};
   for (data::ExampleFeature& feature : records.features) {
     std::vector<std::string> columns = source.features.at(feature.name).columns;
     if (columns.empty()) columns = {feature.name};
     options.features.push_back({std::move(feature), std::move(columns)});
   }
-  StatusOr<data::Dataset> dataset = data::LoadCsvTable(options);
-  return dataset.ok() ? std::move(dataset) : Annotate(dataset.status(), KeyOf(split));
+  StatusOr<SourcePtr> opened = data::OpenCsvTable(options);
+  return opened.ok() ? std::move(opened) : Annotate(opened.status(), KeyOf(split));
 }
 
 StatusOr<std::shared_ptr<const data::Source>> OpenImages(const config::TrainingConfig& config,
@@ -226,6 +224,21 @@ StatusOr<std::vector<graph::TensorType>> StatedTypes(const model::Model& model, 
   return types;
 }
 
+// Returns the type of one example of the labels that a model of a custom loss takes, for an output
+// of this shape.
+StatusOr<graph::TensorType> LabelsOfLossModel(const config::LossConfig& config, Split split,
+                                              const Shape& output) {
+  ASSIGN_OR_RETURN(const auto loss, ReadLossModel(config));
+  const graph::TensorType stated = *model::StatedInputs(*loss)[0];
+  if (!model::HasAnyLength(stated.shape)) return stated;
+  for (const Shape& shape : {output, model::PlacesOf(output)}) {
+    const graph::TensorType labels = model::LabelsOf(*loss, shape);
+    if (model::FitsStated(stated.shape, labels.shape)) return labels;
+  }
+  return InvalidArgument(KeyOf(split), ".format: synthetic data need the lengths of the labels; ",
+                         "replace null in the first input of loss.model by numbers");
+}
+
 StatusOr<data::Dataset> DrawArrays(const config::TrainingConfig& config, Split split,
                                    const model::Model& model) {
   const SourceConfig& source = SourceOf(config, split);
@@ -245,7 +258,14 @@ StatusOr<data::Dataset> DrawArrays(const config::TrainingConfig& config, Split s
   }
   for (size_t i = 0; i < out.size(); ++i) {
     const Shape& shape = out[i].shape;
-    if (config::ResolvedLabels(configs[i]) == config::LabelKind::kValue || shape.rank() == 0) {
+    if (IsCustom(configs[i].loss)) {
+      ASSIGN_OR_RETURN(const graph::TensorType labels,
+                       LabelsOfLossModel(configs[i].loss, split, shape));
+      ASSIGN_OR_RETURN(const auto range, RangeOf(source, split, outputs.layers[i], labels.dtype));
+      options.arrays.push_back(
+          {outputs.arrays[i], labels.dtype, labels.shape, range.first, range.second});
+    } else if (config::ResolvedLabels(configs[i]) == config::LabelKind::kValue ||
+               shape.rank() == 0) {
       ASSIGN_OR_RETURN(const auto range,
                        RangeOf(source, split, outputs.layers[i], DType::kFloat32));
       options.arrays.push_back(
@@ -264,36 +284,65 @@ DType CsvType(const model::Model& model) {
   return !stated || stated->dtype == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
 }
 
-StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
-                             const model::Model& model, Extent extent) {
+SourcePtr InMemory(data::Dataset dataset) {
+  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
+}
+
+StatusOr<SourcePtr> Generate(const config::TrainingConfig& config, Split split,
+                             const model::Model& model) {
+  const SourceConfig& source = SourceOf(config, split);
+  if (source.format == config::DataFormat::kSynthetic) {
+    ASSIGN_OR_RETURN(data::Dataset dataset, DrawArrays(config, split, model));
+    return InMemory(std::move(dataset));
+  }
+  ASSIGN_OR_RETURN(data::Dataset dataset,
+                   data::MakeLinear({.weights = source.weights,
+                                     .bias = source.bias,
+                                     .noise = source.noise,
+                                     .low = source.low,
+                                     .high = source.high,
+                                     .examples = source.examples,
+                                     .seed = static_cast<uint64_t>(config.seed)}));
+  return InMemory(std::move(dataset));
+}
+
+StatusOr<SourcePtr> OpenTable(const config::TrainingConfig& config, Split split,
+                              const model::Model& model, Extent extent) {
+  const SourceConfig& source = SourceOf(config, split);
+  if (!source.features.empty()) return OpenColumns(config, split, model, extent);
+  return data::OpenCsv({.file = source.file,
+                        .header = source.header,
+                        .label_column = source.label_column,
+                        .delimiter = source.delimiter[0],
+                        .features = CsvType(model)},
+                       StorageOf(source));
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const data::Source>> LoadFormat(const config::TrainingConfig& config,
+                                                         Split split, const model::Model& model,
+                                                         Extent extent) {
   const SourceConfig& source = SourceOf(config, split);
   switch (source.format) {
     case config::DataFormat::kIdx:
-      return data::LoadIdx({.images = source.images, .labels = source.labels});
+      return data::OpenIdx({.images = source.images, .labels = source.labels}, StorageOf(source));
     case config::DataFormat::kCsv:
-      if (!source.features.empty()) return LoadColumns(config, split, model, extent);
-      return data::LoadCsv({.file = source.file,
-                            .header = source.header,
-                            .label_column = source.label_column,
-                            .delimiter = source.delimiter[0],
-                            .features = CsvType(model)});
+      return OpenTable(config, split, model, extent);
     case config::DataFormat::kNpz:
-      return LoadArchive(source, split, model, extent);
-    case config::DataFormat::kLinear:
-      return data::MakeLinear({.weights = source.weights,
-                               .bias = source.bias,
-                               .noise = source.noise,
-                               .low = source.low,
-                               .high = source.high,
-                               .examples = source.examples,
-                               .seed = static_cast<uint64_t>(config.seed)});
-    case config::DataFormat::kSynthetic:
-      return DrawArrays(config, split, model);
-    case config::DataFormat::kTfRecord:  // is opened, not loaded
+      return OpenArchive(source, split, model, extent);
+    case config::DataFormat::kTfRecord:
     case config::DataFormat::kJsonLines:
+      return OpenRecords(config, split, model, extent);
     case config::DataFormat::kImages:
+      return OpenImages(config, split);
     case config::DataFormat::kText:
+      return OpenText(config, split, model, DecodeThreads(config));
     case config::DataFormat::kTexts:
+      return OpenTexts(config, split, DecodeThreads(config));
+    case config::DataFormat::kLinear:
+    case config::DataFormat::kSynthetic:
+      return Generate(config, split, model);
     case config::DataFormat::kConcatenate:  // are loaded dataset by dataset
     case config::DataFormat::kMix:
     case config::DataFormat::kInterleave:
@@ -302,24 +351,6 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
       break;
   }
   return InvalidArgument("data: there is no source of this kind in the training file");
-}
-
-}  // namespace
-
-StatusOr<std::shared_ptr<const data::Source>> LoadFormat(const config::TrainingConfig& config,
-                                                         Split split, const model::Model& model,
-                                                         Extent extent) {
-  const config::DataFormat format = SourceOf(config, split).format;
-  if (format == config::DataFormat::kTfRecord || format == config::DataFormat::kJsonLines)
-    return OpenRecords(config, split, model, extent);
-  if (format == config::DataFormat::kImages) return OpenImages(config, split);
-  if (format == config::DataFormat::kText)
-    return OpenText(config, split, model, DecodeThreads(config));
-  if (format == config::DataFormat::kTexts) return OpenTexts(config, split, DecodeThreads(config));
-  ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model, extent));
-  const bool named = !SourceOf(config, split).features.empty();
-  const uint64_t fingerprint = named ? HashOf(dataset) : 0;
-  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)), fingerprint);
 }
 
 }  // namespace tfjob::train

@@ -74,11 +74,16 @@ StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const SourceConfig&
                                                              Extent extent) {
   std::vector<data::NpzOptions::Source> sources;
   RETURN_IF_ERROR(AddSources(InputRole(model, split), source.inputs, extent, sources));
+  if (extent == Extent::kInputs) return sources;
+  const size_t inputs = sources.size();
   RETURN_IF_ERROR(AddSources(OutputRole(model, split, "targets", model::LabelsName, "y"),
                              source.targets, extent, sources));
   RETURN_IF_ERROR(
       AddSampleWeights(OutputRole(model, split, "sample_weights", model::SampleWeightsName, ""),
                        source.sample_weights, sources));
+  if (extent == Extent::kInputsAndPresent) {
+    for (size_t i = inputs; i < sources.size(); ++i) sources[i].optional = true;
+  }
   return sources;
 }
 

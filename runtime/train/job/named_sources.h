@@ -24,7 +24,8 @@ Role InputRole(const model::Model& model, Split split);
 Role OutputRole(const model::Model& model, Split split, std::string_view key,
                 std::string (*array)(const model::Model&, size_t), std::string otherwise);
 
-// Returns the arrays or features for the model's inputs, labels and sample weights. Returns
+// Returns the arrays or features for the model's inputs and, unless `extent` is kInputs, for its
+// labels and sample weights, which are optional if `extent` is kInputsAndPresent. Returns
 // InvalidArgument if the training file names an input or output that the model lacks.
 StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const config::SourceConfig& source,
                                                              Split split, const model::Model& model,

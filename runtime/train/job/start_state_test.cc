@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/io/safetensors.h"
+#include "runtime/io/zip_writer.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model/model_definition.h"
+#include "runtime/train/job/compiled_model.h"
 #include "runtime/train/job/job_definition.h"
 
 namespace tfjob::train {
@@ -74,6 +76,30 @@ TEST(StartState, ADifferenceIsNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_EQ(Message(status), StrCat("model.weights: ", path, " has no weights for head/kernel"));
   EXPECT_TRUE(absl::IsNotFound(Start("  weights: /nowhere\n").status()));
+}
+
+// The training may take the optimizer and its state from the file, or only the state.
+TEST(CompiledSettings, AnOptimizerThatCannotContinueIsAnErrorThatSaysWhatToChange) {
+  const std::string path = testing::TempDir() + "/nadam.keras";
+  constexpr std::string_view kConfig =
+      R"({"keras_version": "2.15.0", "compile_config": {"optimizer": "nadam"}})";
+  const auto zip = io::ZipWriter::Create(path);
+  ASSERT_TRUE(zip.ok()) << zip.status();
+  ASSERT_EQ((*zip)->Add("config.json", {&kConfig, 1}), OkStatus());
+  ASSERT_EQ((*zip)->Finish(), OkStatus());
+  const std::string reason = StrCat(path, ": compile_config.optimizer: Nadam of tf.keras 2 has ",
+                                    "a different momentum schedule, unlike ours; ");
+  const std::string weights = Weights("body.safetensors", kBody);
+  EXPECT_EQ(Message(Start(StrCat("  weights: ", weights, "\n  weights_skip: [head/*]\n",
+                                 "  optimizer_state: ", path, "\n"))
+                        .status()),
+            StrCat("model.optimizer_state: ", reason,
+                   "so its state cannot be continued; remove model.optimizer_state"));
+  const auto config = config::ParseTrainingConfig(
+      StrCat("model: {file: ", path, "}\nloss: mean_squared_error\n"), "t");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(Message(WithCompiledSettings(*config).status()),
+            StrCat(reason, "set optimizer.name and its settings in the training file"));
 }
 
 TEST(GlobalBatch, IsAMultipleOfTheTasksUnlessTheyMakeItTogether) {

@@ -15,6 +15,7 @@ namespace {
 constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
 constexpr char kOptimizer[] = "tfjob/optimizer";
+constexpr char kLearningRate[] = "tfjob/learning_rate";  // float64: the rate, the step
 constexpr char kLossScale[] = "tfjob/loss_scale";  // float64: the scale, the number of good steps
 
 // Limits on how much an untrusted checkpoint can make this process read and send. A ledger has
@@ -83,7 +84,7 @@ Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const 
                DType dtype, const Shape& shape) {
   const auto found = reader.entries().find(name);
   std::optional<DType> held;
-  if (found != reader.entries().end() && !found->second.partitioned) {
+  if (found != reader.entries().end()) {
     held = DTypeFromTensorFlow(found->second.tensorflow_dtype);
   }
   if (!held) return reader.Read(name).status();  // reports why the tensor cannot be read
@@ -251,6 +252,27 @@ StatusOr<std::optional<state::LossScale>> ReadLossScale(const io::BundleReader& 
                   " good steps: it is damaged");
 }
 
+Status AddLearningRate(const state::Snapshot& snapshot, io::BundleWriter& writer) {
+  if (!snapshot.learning_rate) return OkStatus();
+  const auto step = static_cast<double>(snapshot.learning_rate->step);
+  return writer.Add(kLearningRate, Tensor::Of<double>({2}, {snapshot.learning_rate->rate, step}));
+}
+
+// Returns the learning rate that the run has set, or nullopt if the checkpoint contains none.
+StatusOr<std::optional<state::LearningRate>> ReadLearningRate(const io::BundleReader& reader,
+                                                              const std::string& prefix) {
+  if (!reader.Has(kLearningRate)) return std::optional<state::LearningRate>();
+  RETURN_IF_ERROR(CheckIs(reader, prefix, kLearningRate, DType::kFloat64, {2}));
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kLearningRate));
+  const std::span<const double> values = tensor.data<double>();
+  const bool counts = values[1] >= 0 && values[1] <= 0x1p53;
+  const state::LearningRate rate{.rate = values[0],
+                                 .step = counts ? static_cast<int64_t>(values[1]) : -1};
+  if (rate.IsValid()) return std::optional(rate);
+  return DataLoss("checkpoint ", prefix, ": ", kLearningRate, " is ", values[0], ", set at step ",
+                  values[1], ": it is damaged");
+}
+
 }  // namespace
 
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
@@ -272,6 +294,7 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
   RETURN_IF_ERROR(AddText(kLedger, snapshot.ledger, *writer));
   RETURN_IF_ERROR(AddText(kOptimizer, RecordSlots(training.optimizer), *writer));
   RETURN_IF_ERROR(AddLossScale(snapshot, *writer));
+  RETURN_IF_ERROR(AddLearningRate(snapshot, *writer));
   io::WriteRight checked{.term = right.term};
   if (right.check || right.term > 0) checked.check = check;  // several processes may write
   RETURN_IF_ERROR(writer->Finish(checked));
@@ -301,6 +324,7 @@ StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
   }
   ASSIGN_OR_RETURN(snapshot.ledger, ReadText(*reader, prefix, kLedger, kMaxLedgerBytes));
   ASSIGN_OR_RETURN(snapshot.loss_scale, ReadLossScale(*reader, prefix));
+  ASSIGN_OR_RETURN(snapshot.learning_rate, ReadLearningRate(*reader, prefix));
   return snapshot;
 }
 

@@ -81,6 +81,27 @@ TEST_F(TrainCheckpointTest, RefusesAScaleOfTheLossThatNoRunWrites) {
   }
 }
 
+TEST_F(TrainCheckpointTest, ReadsBackTheLearningRateThatTheRunHasSet) {
+  state::Snapshot saved = SnapshotAt(12, training_);
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, saved, 5, Time(1s)).ok());
+  EXPECT_EQ((*LoadLatestCheckpoint(folder_, training_))->learning_rate, std::nullopt);
+  saved.learning_rate = {.rate = 0.1 * 0.1, .step = 8};
+  saved.global_step = 13;
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, saved, 5, Time(1s)).ok());
+  const auto loaded = LoadLatestCheckpoint(folder_, training_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->learning_rate, saved.learning_rate);
+  for (const state::LearningRate& rate :
+       {state::LearningRate{.rate = -1}, state::LearningRate{.rate = NAN},
+        state::LearningRate{.rate = 1, .step = -1}}) {
+    saved.learning_rate = rate;
+    ASSERT_TRUE(SaveCheckpoint(folder_, training_, saved, 5, Time(1s)).ok());
+    const Status status = LoadCheckpoint(io::CheckpointPrefix(folder_, 13), training_).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_NE(status.message().find("tfjob/learning_rate"), std::string::npos) << status;
+  }
+}
+
 // The right to write may be lost at any time. The previous checkpoint then stays the newest one.
 TEST_F(TrainCheckpointTest, OneThatMayNoLongerBeWrittenIsNotRegistered) {
   ASSERT_EQ(SaveCheckpoint(folder_, training_, SnapshotAt(12, training_), 5, Time(1s)), OkStatus());

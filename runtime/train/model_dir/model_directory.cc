@@ -55,7 +55,7 @@ Status ModelDirectory::Prepare() {
   return Sweep();
 }
 
-// Checks the newest checkpoint before preparing the folder, because the folder may not be the one
+// Checks the newest checkpoint before preparing the folder, because the folder might not be the one
 // that the chief has checked.
 Status ModelDirectory::TakeOver(int64_t term) {
   RETURN_IF_ERROR(Check());

@@ -1,6 +1,6 @@
-// Prepares the folder of a run (model_dir), and writes the run's checkpoints and the marker of its
-// end. Either a single task does this during the whole run, or several tasks of a group may do it
-// in turn. In the second case, each operation checks whether the task has the right to write.
+// Prepares a run's folder (model_dir), and writes the run's checkpoints and the marker of its end.
+// Either a single task does this during the whole run, or several tasks of a group may do it in
+// turn. In the second case, each operation checks whether the task has the right to write.
 #pragma once
 
 #include <cstdint>

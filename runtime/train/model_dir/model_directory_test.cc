@@ -14,7 +14,7 @@ state::Snapshot StateAt(int64_t step) {
   return {.global_step = step, .variables = {}, .ledger = ""};
 }
 
-// Tests model directories to which several tasks write, one after another.
+// Tests model directories that several tasks write to, one after another.
 class ModelDirectoryTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -32,7 +32,7 @@ struct SavePolicy {
   Duration slow{10s};
 };
 
-// Tells the caller what to do after an event.
+// Lists the actions that the caller must take after an event.
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
   bool mark = false;                // start to write the marker, and call OnBeginMark
