@@ -101,7 +101,10 @@ struct DatasetData {
   std::function<StatusOr<SourcePtr>(const DatasetContext&, std::vector<SourcePtr>)> open = nullptr;
   std::vector<Dataset> parts = {};
   bool concatenation = false;  // the operator only concatenates the parts
-  bool zip = false;            // each part provides only the inputs and outputs that it names
+  // The operator needs the labels, if there are any, even if only inputs are read, because a
+  // function of the program may use them, or because a cache file stores them.
+  bool needs_labels = false;
+  bool zip = false;  // each part provides only the inputs and outputs that it names
   // For files: the keys of data.train in a training file. Null for arrays in memory.
   Json keys;
   // For arrays in memory: the array of each input and output, and the scale.

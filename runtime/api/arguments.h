@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@
 #include <vector>
 
 namespace tfjob::api {
+
+class Model;
 
 // The value of an argument: a flag, a number or a string.
 class Value {
@@ -48,6 +51,7 @@ struct Named {
 
   std::string name;  // "" for Keras' default
   std::vector<std::pair<std::string, Value>> arguments;
+  std::shared_ptr<const Model> model;  // set by CustomMetric
 };
 
 // An integer type. Floating-point types are excluded, because 0.5 would silently become 0.

@@ -1,4 +1,4 @@
-// Defines batches, over which a program's own training loop iterates.
+// Defines batches, which a program's own training loop iterates over.
 //
 //   for (const Batch& batch : session.Distribute(train, {.batch_size = 64}).value())
 //     loss = trained.Step(batch).value().loss;

@@ -41,18 +41,30 @@ class FitControl {
   // parameter servers, each task has its own metrics; otherwise, the metrics are the same in all
   // tasks.
   virtual bool is_chief() const = 0;
-  // Returns the learning rate of the next update.
+  // Returns the learning rate of the next update. With parameter servers, workers learn of a change
+  // a little later than the servers.
   virtual double learning_rate() const = 0;
-  // Returns whether larger values of the metric are better, or nullopt for an unknown metric.
+  // Returns whether larger values of the metric are better, or nullopt for an unknown metric
+  // or a CustomMetric.
   virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
-  // Changes the learning rate for all later updates, in this call of Fit and in later ones. Each
-  // change compiles the model again, so changes should be rare. Returns InvalidArgument if the rate
-  // is negative or not finite, and FailedPrecondition if the optimizer has a schedule. Returns
-  // Unimplemented if the job has other tasks (even if these are only servers or evaluators), or if
-  // Fit has a BackupAndRestore.
+  // Changes the learning rate for all later updates, in this call of Fit and in later ones. Without
+  // parameter servers, each change compiles the updates again, so changes should be rare. Returns
+  // InvalidArgument if the rate is negative or not finite, and FailedPrecondition if the optimizer
+  // has a schedule.
+  //
+  // In a job of several tasks, one task decides, and all tasks use its rate from the same update
+  // on: with all-reduce, the first task that takes part in the step, which is the chief unless the
+  // group trains without it; with parameter servers, the chief. In the other tasks, this function
+  // has no lasting effect. With parameter servers in asynchronous mode, or with backup workers,
+  // other tasks may make a few updates before the new rate reaches the servers.
+  //
+  // The rate is part of the state: BackupAndRestore saves it, and tasks that start again or join
+  // receive it. If the state already contains the rate that callbacks have set at this place in the
+  // run, because Fit continues there, this function leaves it as it is and returns OK.
   virtual Status SetLearningRate(double rate) = 0;
-  // Stops training after the latest step, which also ends the current epoch. Returns Unimplemented
-  // if other tasks train with this one (CallbackHooks::MayStopTraining).
+  // Stops training after the latest step, which also ends the current epoch. With all-reduce, stops
+  // it in all tasks: waits until the others have reached this step. Returns Unimplemented if other
+  // tasks train with parameter servers (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
   // Saves the current values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
@@ -79,12 +91,13 @@ class CallbackHooks {
   // Called after each step if WantsBatches returns true. The metrics cover the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
   virtual bool WantsBatches() const { return false; }
-  // Returns whether the callback may call StopTraining. If so, and if other tasks train with this
-  // one, Fit returns Unimplemented before it trains, rather than when StopTraining is called.
+  // Returns whether the callback may call StopTraining. If so, and if other tasks train with
+  // parameter servers, Fit returns Unimplemented before it trains, rather than when StopTraining is
+  // called.
   virtual bool MayStopTraining() const { return false; }
-  // Returns whether the callback may call SetLearningRate. A callback that may do so cannot be used
-  // in a job with other tasks, or together with a BackupAndRestore, which does not save the rate:
-  // Fit returns Unimplemented before it trains, rather than when SetLearningRate is called.
+  // Returns whether the callback may call SetLearningRate. If so, History contains the learning
+  // rate of each epoch, and a checkpoint of BackupAndRestore is saved after the callbacks of its
+  // step, so that it contains the rate that they have set.
   virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once after training, unless Fit fails. If a task of a group is lost after this call, the
@@ -112,7 +125,7 @@ class Callback {
 };
 
 // Stops training when a metric no longer improves, as in Keras. NaN never counts as an improvement.
-// If other tasks train with this one, Fit returns Unimplemented before it trains.
+// If other tasks train with parameter servers, Fit returns Unimplemented before it trains.
 struct EarlyStopping {
   std::string monitor = "val_loss";
   double min_delta = 0;                 // smaller changes are not improvements
@@ -127,8 +140,9 @@ struct EarlyStopping {
   operator Callback() const;
 };
 
-// Reduces the learning rate whenever a metric no longer improves, as in Keras. Cannot be used in
-// jobs of several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate).
+// Reduces the learning rate whenever a metric no longer improves, as in Keras. In a job of several
+// tasks, the metrics of one task decide (FitControl::SetLearningRate); with parameter servers,
+// these are the chief's. A task that starts again counts epochs without improvement from 0.
 struct ReduceLROnPlateau {
   std::string monitor = "val_loss";
   double factor = 0.1;        // multiplies the rate; from 0 to below 1
@@ -142,27 +156,30 @@ struct ReduceLROnPlateau {
 };
 
 // Sets the learning rate at the beginning of each epoch, as in Keras. `schedule` receives the
-// epoch's index, counted from 0, and the current rate, and returns the new rate. Cannot be used in
-// jobs of several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate); in
-// these cases, use a schedule of the optimizer, such as CosineDecay.
+// epoch's index, counted from 0, and the current rate, and returns the new rate. In a job of
+// several tasks, one task's rate applies in all of them (FitControl::SetLearningRate).
 struct LearningRateScheduler {
   std::function<double(int64_t epoch, double rate)> schedule = {};
 
   operator Callback() const;
 };
 
-// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number
-// of the epoch, counted from 1, and {NAME} for the value of a metric. Both may have a format:
-// "{epoch:02d}-{loss:.3f}". The extension determines the format of the file (CompiledModel::Save).
-// The folder is created if it does not exist. In a job of several tasks, only the chief saves. If
-// the same Callback object is passed to several calls of Fit, the best value carries over from call
-// to call, as in Keras.
+// Saves the model at the end of each epoch, or every `save_freq` steps, as in Keras. In `path`,
+// {epoch} stands for the number of the epoch, {NAME} for the value of a metric and, if save_freq is
+// set, {batch} for the number of the step in the epoch. The numbers are counted from 1. All may
+// have a format: "{epoch:02d}-{loss:.3f}". The extension determines the format of the file
+// (CompiledModel::Save). The folder is created if it does not exist. In a job of several tasks,
+// only the chief saves. If the same Callback object is passed to several calls of Fit, the best
+// value carries over from call to call, as in Keras.
 struct ModelCheckpoint {
   std::string path = {};
   std::string monitor = "val_loss";
   bool save_best_only = false;                         // save only if the metric is the best so far
   std::string mode = "auto";                           // as in EarlyStopping
   std::optional<double> initial_value_threshold = {};  // with save_best_only: the value to beat
+  // Steps of this task between saves, counted over all epochs from the start of Fit. Metrics then
+  // cover the epoch so far, and there are no validation metrics. 0: save once per epoch.
+  int64_t save_freq = 0;
 
   operator Callback() const;
 };
@@ -183,6 +200,9 @@ struct CSVLogger {
 // chief writes.
 struct TensorBoard {
   std::string log_dir = "logs";
+  // If above 0, also writes the training metrics every this many steps, as batch_loss, …; they
+  // cover the epoch so far.
+  int64_t update_freq = 0;
 
   operator Callback() const;
 };

@@ -1,4 +1,4 @@
-// Implements CompiledModel, apart from Fit.
+// Implements CompiledModel, apart from Fit and Predict.
 #include "runtime/train/job/compiled_model.h"
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/base/file.h"
-#include "runtime/inference/predictor.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/keras/weights.h"
 #include "runtime/model/keras/write.h"
@@ -16,8 +15,6 @@
 
 namespace tfjob::api {
 namespace {
-
-using PublicArrays = std::map<std::string, Tensor>;
 
 tfjob::Status CheckValue(const state::Variable& variable, const tfjob::Tensor& value) {
   if (value.dtype() == variable.dtype && value.shape() == variable.shape) return OkStatus();
@@ -50,63 +47,6 @@ StatusOr<Metrics> EvaluateOn(CompiledData& state, const Dataset& test,
                    train::Evaluation::Create(config, definition, std::move(source), device));
   ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(*state.values, NoStop()));
   return Metrics(train::NamedValues(evaluation->definition(), totals));
-}
-
-std::vector<tfjob::Tensor> ValuesOf(const state::Snapshot& snapshot) {
-  std::vector<tfjob::Tensor> values;
-  for (const state::VariableState& variable : snapshot.variables) values.push_back(variable.value);
-  return values;
-}
-
-StatusOr<io::NamedTensors> PredictFrom(CompiledData& state, const io::NamedTensors& arrays,
-                                       const PredictOptions& options) {
-  RETURN_IF_ERROR(state.ExpectIdle());
-  RETURN_IF_ERROR(CheckBatchSize("batch_size", options.batch_size));
-  const model::Model& model = state.internal_model();
-  ASSIGN_OR_RETURN(const std::vector<tfjob::Tensor> inputs, inference::OrderInputs(model, arrays));
-  ASSIGN_OR_RETURN(const auto features, inference::FeaturesOf(model, inputs));
-  RETURN_IF_ERROR(state.Build(features));
-  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                   train::DefineState(state.config, model, features));
-  RETURN_IF_ERROR(state::CheckFits(*state.values, definition.state));
-  train::TaskContext context(TaskOptionsOf(state, state.config), NoStop(), RealClock());
-  ASSIGN_OR_RETURN(const exec::Device device, context.device());
-  ASSIGN_OR_RETURN(
-      const auto predictor,
-      inference::Predictor::Create(definition.model, features, ValuesOf(*state.values), device));
-  return predictor->Run(
-      inputs, {.batch_size = options.batch_size, .scale = static_cast<float>(options.scale)},
-      NoStop());
-}
-
-StatusOr<io::NamedTensors> InputArrays(const PublicArrays& inputs) {
-  io::NamedTensors arrays;
-  for (const auto& [name, array] : inputs) {
-    if (!array.present()) return InvalidArgument("input ", name, ": there is no array");
-    arrays.emplace_back(name, Access::Data(array));
-  }
-  return arrays;
-}
-
-StatusOr<Tensor> PredictOne(CompiledData& state, const Tensor& x, const PredictOptions& options) {
-  if (!x.present()) return InvalidArgument("there is no array of examples");
-  if (state.internal_model().outputs.size() != 1) {
-    return InvalidArgument(
-        "the model has ", state.internal_model().outputs.size(),
-        " outputs; call Predict with a map of arrays, which returns all of them");
-  }
-  ASSIGN_OR_RETURN(const io::NamedTensors outputs,
-                   PredictFrom(state, {{"", Access::Data(x)}}, options));
-  return Access::MakeTensor(outputs[0].second);
-}
-
-StatusOr<PublicArrays> PredictAll(CompiledData& state, const PublicArrays& inputs,
-                                  const PredictOptions& options) {
-  ASSIGN_OR_RETURN(const io::NamedTensors arrays, InputArrays(inputs));
-  ASSIGN_OR_RETURN(const io::NamedTensors outputs, PredictFrom(state, arrays, options));
-  PublicArrays made;
-  for (const auto& [name, array] : outputs) made[name] = Access::MakeTensor(array);
-  return made;
 }
 
 // Assigns the values to the variables with the same names.
@@ -160,6 +100,9 @@ tfjob::Status ReadCheckpoint(CompiledData& state, const std::string& folder) {
   ASSIGN_OR_RETURN(auto saved, train::LoadLatestCheckpoint(folder, state.definition->state));
   if (!saved) return NotFound(folder, " has no checkpoint");
   state.values = std::make_shared<const state::Snapshot>(*std::move(saved));
+  // In a job, this task may be the only one that reads the checkpoint. The first step then sends
+  // the rate to the others with the values; the optimizers of all tasks must be equal until then.
+  if (IsAlone(state.strategy().tf_config)) UseRateOfValues(state);
   return OkStatus();
 }
 
@@ -196,6 +139,12 @@ tfjob::Status CheckBatchSize(const char* name, int64_t batch_size) {
   return InvalidArgument(name, ": expected 1 to ", kMostBatch, ", got ", batch_size);
 }
 
+std::vector<tfjob::Tensor> ValuesOf(const state::Snapshot& snapshot) {
+  std::vector<tfjob::Tensor> values;
+  for (const state::VariableState& variable : snapshot.variables) values.push_back(variable.value);
+  return values;
+}
+
 tfjob::Status CompiledData::Build(const std::vector<model::TensorType>& features) {
   if (values != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(strategy::ModelDefinition made,
@@ -213,6 +162,7 @@ tfjob::Status CompiledData::Settle() const {
   if (newest.get() == nullptr) return OkStatus();
   ASSIGN_OR_RETURN(values, newest.get()->Take());
   newest.set(nullptr);
+  common.set(values);
   return OkStatus();
 }
 
@@ -253,6 +203,13 @@ train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingC
           .grace_period = strategy.grace_period,
           .before_evaluation = nullptr,
           .on_evaluation = nullptr};
+}
+
+void UseRateOfValues(CompiledData& state) {
+  const std::optional<state::LearningRate>& rate = state.values->learning_rate;
+  if (!rate || !state::CheckMaySet(rate->rate, state.definition->state.optimizer).ok()) return;
+  state.config.optimizer.learning_rate = rate->rate;
+  state.definition->state.optimizer.learning_rate = rate->rate;
 }
 
 tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& config,
@@ -309,15 +266,6 @@ CompiledModel::~CompiledModel() = default;
 
 Result<Metrics> CompiledModel::Evaluate(const Dataset& test, const EvaluateOptions& options) {
   return ToPublic(EvaluateOn(*data_, test, options));
-}
-
-Result<Tensor> CompiledModel::Predict(const Tensor& x, const PredictOptions& options) {
-  return ToPublic(PredictOne(*data_, x, options));
-}
-
-Result<std::map<std::string, Tensor>> CompiledModel::Predict(
-    const std::map<std::string, Tensor>& inputs, const PredictOptions& options) {
-  return ToPublic(PredictAll(*data_, inputs, options));
 }
 
 Status CompiledModel::Save(const std::string& path) const {

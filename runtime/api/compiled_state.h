@@ -74,6 +74,9 @@ struct CompiledData {
 
   // The object that has the newest values; null if `values` are the newest.
   mutable NotCopied<LiveValues> newest;
+  // In a job whose tasks take steps together: the values that are equal in all tasks, unless
+  // `newest` has newer ones. Other values of the model are not known to be equal.
+  mutable NotCopied<const state::Snapshot> common;
   NotCopied<BatchTrainer> trainer;  // for Step; null before the first call
   NotCopied<BatchTrainer> tester;   // for TestOnBatch; null before the first call
   NotCopied<LiveModel> live;        // the variables that functions use; null if there are none
@@ -113,7 +116,8 @@ tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
                            config::TrainingConfig& config);
 // Returns the examples as a source for the model. Sets data.train or data.eval of `config`.
 StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
-                                const model::Model& model, config::TrainingConfig& config);
+                                const model::Model& model, config::TrainingConfig& config,
+                                train::Extent extent = train::Extent::kAll);
 
 // Returns the options of a task that trains or evaluates with this config.
 train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingConfig config);
@@ -121,6 +125,12 @@ inline train::TaskOptions TaskOptionsOf(const CompiledData& state, config::Train
   return TaskOptionsOf(state.strategy(), std::move(config));
 }
 
+// Makes later calls, and files of the model, use the learning rate of the model's values, if a run
+// has set one.
+void UseRateOfValues(CompiledData& state);
+
+// Returns the values of the variables, in their order.
+std::vector<tfjob::Tensor> ValuesOf(const state::Snapshot& snapshot);
 // Writes a file in the format of CompiledModel::Save.
 tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& config,
                          const strategy::ModelDefinition& definition,

@@ -38,7 +38,7 @@ class Dataset {
   // The operators below return new datasets. When an example of a new dataset is read, it is
   // computed from examples of this dataset. Operators apply in order: data.Skip(10).Take(5)
   // contains examples 10 to 14. The examples of a new dataset contain only the inputs and outputs
-  // of the model with which the dataset is used.
+  // of the model that the dataset is used with.
 
   // Leaves out the first `count` examples; the dataset must have more than `count` examples.
   Dataset Skip(int64_t count) const;
@@ -91,8 +91,9 @@ namespace data {
 // example axis. The maps contain the arrays by the names of the model's input and output layers. If
 // a model has only one input or output, the array needs no name: use `x`, `y` and `sample_weight`.
 //
-// The labels of `sparse_categorical_crossentropy` are class numbers, of any type. There is one
-// sample weight per example or, if the loss has several positions per example, one per position.
+// The labels of `sparse_categorical_crossentropy` and `categorical_generalized_cross_entropy` are
+// class numbers, of any type. There is one sample weight per example or, if the loss has several
+// positions per example, one per position.
 struct Arrays {
   Tensor x = {}, y = {}, sample_weight = {};
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
@@ -232,7 +233,7 @@ struct Images {
 
 // Text files for language models, plain or compressed. The files may be larger than memory. Each
 // line is an example: the tokens are the input, and the label of each token is the next token.
-// Padding has the weight 0. Blank lines are ignored.
+// Padding has weight 0. Blank lines are ignored.
 struct Text {
   std::vector<std::string> files = {};  // paths, or patterns as in a shell
   Tokenize tokenize = {};
@@ -283,8 +284,8 @@ class Source {
 // Returns a dataset of the examples of `source`, which must not be null.
 Dataset From(std::shared_ptr<const Source> source);
 
-// Examples that a program can provide only in order. Each epoch starts a pass. After a restart in
-// the middle of an epoch, the library starts a pass and discards the examples that have already
+// Examples that a program can provide only in order. Each epoch starts a new pass. After a restart
+// in the middle of an epoch, the library starts a pass and discards the examples that have already
 // been used. Every task of a job reads all examples from its own generator, but uses only its
 // share. Fit cannot shuffle these examples. It rejects BackupAndRestore, because two passes may
 // yield different examples. After Cache(), there is only one pass, so Fit can shuffle and accepts

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/api/access.h"
+#include "runtime/model/keras.h"
 
 namespace tfjob::api {
 namespace {
@@ -33,8 +34,12 @@ Json ToJson(const Named& named) {
 }
 
 Json MetricJson(const Named& metric) {
-  if (metric.arguments.empty()) return metric.name;
+  if (metric.arguments.empty() && metric.model == nullptr) return metric.name;
   Json form = {{"name", metric.name}};
+  if (metric.model != nullptr) {
+    const ModelData& model = Access::Data(*metric.model);
+    if (model.model != nullptr) form["model"] = model::WriteKerasJson(*model.model);
+  }
   // Keras' argument `name`, which renames the metric, is called `as` in training files.
   for (const auto& [name, value] : metric.arguments)
     form[name == "name" ? "as" : name] = ToJson(value);

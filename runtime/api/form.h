@@ -11,12 +11,14 @@
 #include "runtime/api/arguments.h"
 #include "runtime/api/layer.h"
 #include "runtime/base/json.h"
+#include "runtime/base/status.h"
 
 namespace tfjob::api {
 
 struct FormData {
   std::string name;
   Json arguments = Json::object();
+  tfjob::Status error = {};  // the error of a model in the arguments
 };
 
 Json ToJson(const Value& value);

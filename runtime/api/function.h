@@ -33,7 +33,7 @@ struct StepData;
 
 enum class Reduction { kSum, kMean };
 
-// A result of a step, combined across the replicas (the devices).
+// A result of a step, combined across the replicas (the devices of all tasks).
 class Reduced {
  private:
   friend struct Access;
@@ -70,8 +70,9 @@ class Step {
   std::vector<Symbol> TrainableVariables(const CompiledModel& model);
   // Returns the sum of the penalties of the model's regularizers. It contains the penalties on the
   // variables and on the outputs of layers in earlier calls. As in Keras, a loss contains this sum
-  // only if you add it. With several replicas, divide the sum by the number of replicas, because
-  // gradients are summed.
+  // only if you add it. Add it to the loss of each example, as in Sum(losses + penalty) /
+  // NumExamples(), so that it counts once, no matter how many replicas there are: gradients are
+  // summed over the replicas.
   Symbol Penalty(const CompiledModel& model);
 
   // Returns d loss / d value for each of the values. The loss must be a scalar that depends on each
@@ -108,7 +109,8 @@ class Step {
   Reduced Reduce(Reduction reduction, const Symbol& value, int axis);
 
   // Add a result of the function. The value is either reduced or has one row per example; in the
-  // second case, the function returns the rows of all replicas. Each result needs its own name.
+  // second case, the function returns the rows of all replicas of this task, in the order of the
+  // examples that were passed to it. Each result needs its own name.
   void Return(const std::string& name, const Symbol& value);
   void Return(const std::string& name, const Reduced& value);
 
@@ -152,6 +154,9 @@ class Function {
   // named arrays. The arrays must have the types of the inputs, and the same number of rows, at
   // least 1; `scale` must be 1. The first call with a new number of rows compiles the step for this
   // number.
+  //
+  // In a job of several tasks, all tasks run the step together, each on its own rows, which may be
+  // none in some tasks. See CompiledModel::Step for what this requires, and for its errors.
   //
   // Does not check whether numbers are finite. If the call fails, the optimizers have changed
   // nothing, but moving statistics may have changed.

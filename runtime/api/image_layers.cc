@@ -132,6 +132,7 @@ Conv1DTranspose::operator Layer() const {
   form.Set("kernel_size", kernel_size);
   form.Set("strides", strides);
   form.SetChoice("padding", padding);
+  form.Set("output_padding", output_padding);
   form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
@@ -150,6 +151,7 @@ Conv2DTranspose::operator Layer() const {
   form.Set("kernel_size", kernel_size);
   form.Set("strides", strides);
   form.SetChoice("padding", padding);
+  form.Set("output_padding", output_padding);
   form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
@@ -251,6 +253,7 @@ UpSampling1D::operator Layer() const {
 UpSampling2D::operator Layer() const {
   Form form("UpSampling2D");
   form.Set("size", size);
+  form.SetChoice("interpolation", interpolation);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 

@@ -191,6 +191,7 @@ struct Conv1DTranspose {
   Integers strides = {1};
   // one of "valid", "same"
   std::string padding = "valid";
+  Integers output_padding = {};
   Integers dilation_rate = {1};
   std::string activation = "linear";
   bool use_bias = true;
@@ -217,6 +218,7 @@ struct Conv2DTranspose {
   Integers strides = {1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
+  Integers output_padding = {};
   Integers dilation_rate = {1, 1};
   std::string activation = "linear";
   bool use_bias = true;
@@ -336,7 +338,7 @@ struct GlobalAveragePooling2D {
 };
 
 struct ZeroPadding1D {
-  // one number, one per axis, or two per axis: before, after
+  // one number for all axes, one number per axis, or two numbers per axis (before, after)
   Integers padding = {1, 1};
   Named activity_regularizer = {};
   std::string name = {};
@@ -348,7 +350,7 @@ struct ZeroPadding1D {
 };
 
 struct ZeroPadding2D {
-  // one number, one per axis, or two per axis: before, after
+  // one number for all axes, one number per axis, or two numbers per axis (before, after)
   Integers padding = {1, 1, 1, 1};
   Named activity_regularizer = {};
   std::string name = {};
@@ -360,7 +362,7 @@ struct ZeroPadding2D {
 };
 
 struct Cropping1D {
-  // one number, one per axis, or two per axis: before, after
+  // one number for all axes, one number per axis, or two numbers per axis (before, after)
   Integers cropping = {1, 1};
   Named activity_regularizer = {};
   std::string name = {};
@@ -372,7 +374,7 @@ struct Cropping1D {
 };
 
 struct Cropping2D {
-  // one number, one per axis, or two per axis: before, after
+  // one number for all axes, one number per axis, or two numbers per axis (before, after)
   Integers cropping = {0, 0, 0, 0};
   Named activity_regularizer = {};
   std::string name = {};
@@ -397,6 +399,8 @@ struct UpSampling1D {
 
 struct UpSampling2D {
   Integers size = {2, 2};
+  // one of "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"
+  std::string interpolation = "nearest";
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

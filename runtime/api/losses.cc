@@ -11,6 +11,7 @@ namespace tfjob::api {
 SparseCategoricalCrossentropy::operator Loss() const {
   Form form("sparse_categorical_crossentropy");
   form.Set("from_logits", from_logits);
+  form.Set("ignore_class", ignore_class);
   form.Set("reduction", reduction);
   return Access::MakeLoss(std::move(form));
 }
@@ -54,6 +55,13 @@ CategoricalFocalCrossentropy::operator Loss() const {
   form.Set("gamma", gamma);
   form.Set("from_logits", from_logits);
   form.Set("label_smoothing", label_smoothing);
+  form.Set("reduction", reduction);
+  return Access::MakeLoss(std::move(form));
+}
+
+CategoricalGeneralizedCrossEntropy::operator Loss() const {
+  Form form("categorical_generalized_cross_entropy");
+  form.Set("q", q);
   form.Set("reduction", reduction);
   return Access::MakeLoss(std::move(form));
 }

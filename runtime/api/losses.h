@@ -16,6 +16,9 @@ struct SparseCategoricalCrossentropy {
   // The model's outputs are logits, not probabilities. If the model ends in a softmax or sigmoid,
   // the loss uses the values before that function in any case, as in Keras.
   std::optional<bool> from_logits = {};
+  // Label of positions that the loss ignores, such as -1 or 255. The mean is taken over the other
+  // positions. Default: no position is ignored.
+  OptionalInteger ignore_class = {};
   // How the losses of a batch's examples are combined: into their mean or their sum, by Keras'
   // names.
   std::string reduction = {};
@@ -72,6 +75,15 @@ struct CategoricalFocalCrossentropy {
   operator Loss() const;
 };
 
+struct CategoricalGeneralizedCrossEntropy {
+  // A number between 0 and 1. The closer it is to 1, the smaller the effect of wrong labels.
+  // Default: 0.5.
+  std::optional<double> q = {};
+  std::string reduction = {};
+
+  operator Loss() const;
+};
+
 struct MeanSquaredError {
   std::string reduction = {};
 
@@ -97,7 +109,7 @@ struct MeanSquaredLogarithmicError {
 };
 
 struct Huber {
-  // The error at which the loss changes from a square to a line. Default: 1.
+  // The absolute error at which the loss changes from quadratic to linear. Default: 1.
   std::optional<double> delta = {};
   std::string reduction = {};
 

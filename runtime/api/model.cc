@@ -43,6 +43,38 @@ StatusOr<Model> LoadModelFile(const std::string& path) {
   return Access::MakeModel(std::move(model), name, std::move(values));
 }
 
+// Returns the values of one layer's variables, without the prefix of their names.
+std::shared_ptr<const VariableValues> ValuesOfLayer(const ModelData& model,
+                                                    const std::string& layer) {
+  if (model.values == nullptr) return nullptr;
+  const std::string prefix = StrCat(layer, "/");
+  VariableValues own;
+  for (const auto& [variable, value] : *model.values) {
+    if (variable.starts_with(prefix)) own.emplace(variable.substr(prefix.size()), value);
+  }
+  return own.empty() ? nullptr : std::make_shared<const VariableValues>(std::move(own));
+}
+
+StatusOr<Layer> FindLayer(const ModelData& model, const std::string& name) {
+  if (!model.weights.empty()) {
+    return Unimplemented("model ", model.name, " has weights, from ", model.weights, ", and does ",
+                         "not state the shapes of its inputs, so that the layer would lose its ",
+                         "weights; save the model with an Input");
+  }
+  std::string names;
+  const Json document = model::WriteKerasJson(*model.model);
+  for (const Json& written : document["config"]["layers"]) {
+    const auto& own = written["config"]["name"].get_ref<const std::string&>();
+    names += StrCat(names.empty() ? "" : ", ", own);
+    if (own != name) continue;
+    LayerData layer{.form = written, .error = {}, .values = ValuesOfLayer(model, name)};
+    layer.form.erase("inbound_nodes");
+    layer.form.erase("build_config");
+    return Access::MakeLayer(std::move(layer));
+  }
+  return NotFound("model ", model.name, " has no layer ", name, "; expected one of ", names);
+}
+
 }  // namespace
 
 std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model) {
@@ -120,6 +152,11 @@ Model Model::Clone() const {
 Result<std::string> Model::Summary() const {
   if (data_->model == nullptr) return data_->status;
   return ToPublic(SummaryOf(*data_->model));
+}
+
+Result<Layer> Model::GetLayer(const std::string& name) const {
+  if (data_->model == nullptr) return data_->status;
+  return ToPublic(FindLayer(*data_, name));
 }
 
 Result<std::string> Model::ToJson() const {

@@ -28,8 +28,8 @@ class Model {
   // Session::Load also reads the settings of compile().
   static Result<Model> Load(const std::string& path);
 
-  // Returns the error that makes the model unusable, or OK. Functions to which the model is passed
-  // return the same error.
+  // Returns the error that makes the model unusable, or OK. Functions that take the model return
+  // the same error.
   const Status& status() const&;
   Status status() && { return std::as_const(*this).status(); }
   const std::string& name() const&;
@@ -50,6 +50,11 @@ class Model {
   // copy is an error. With "mixed_float16", only Fit can train the model, and not with parameter
   // servers.
   Model WithDTypePolicy(const std::string& policy) const;
+
+  // Returns the layer with this name, with its settings and, if a file has provided them, the
+  // values of its variables. In another model, the layer has variables of its own. Returns
+  // NotFound, with the names of the layers, if there is no such layer.
+  Result<Layer> GetLayer(const std::string& name) const;
 
   // Returns a table with the shape and the number of parameters of each layer. Returns
   // InvalidArgument if the model does not state the shapes of its inputs.
@@ -75,7 +80,7 @@ class Model {
 // Returns a model whose layers form a chain. Each layer may occur only once.
 Model Sequential(const std::vector<Layer>& layers, const std::string& name = "sequential");
 
-// Returns the model that computes `outputs` from `inputs`. Every Input on which an output depends
+// Returns the model that computes `outputs` from `inputs`. Every Input that an output depends on
 // must be in `inputs`. Layers without a name get names as in Keras: dense, dense_1, …, in the order
 // in which the outputs depend on them.
 Model Functional(const Symbols& inputs, const Symbols& outputs,

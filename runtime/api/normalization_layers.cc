@@ -72,6 +72,7 @@ BatchNormalization::operator Layer() const {
   form.Set("gamma_regularizer", gamma_regularizer);
   form.Set("beta_constraint", beta_constraint);
   form.Set("gamma_constraint", gamma_constraint);
+  form.Set("synchronized", synchronized);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 

@@ -121,6 +121,7 @@ struct BatchNormalization {
   Named activity_regularizer = {};
   Named beta_constraint = {};
   Named gamma_constraint = {};
+  bool synchronized = false;
   std::string name = {};
   bool trainable = true;
 

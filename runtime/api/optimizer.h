@@ -1,5 +1,5 @@
-// Defines the types of the optimizer, the learning rate and the loss with which a model is
-// compiled. optimizers.h and losses.h declare the classes.
+// Defines the types of the optimizer, the learning rate and the loss that a model is compiled with.
+// optimizers.h and losses.h declare the classes.
 #pragma once
 
 #include <cstddef>

@@ -17,10 +17,10 @@ struct ExponentialDecay {
   std::optional<double> initial_learning_rate = {};
   // Required. Number of steps over which the learning rate decays once.
   OptionalInteger decay_steps = {};
-  // Required. Every decay_steps, `exponential_decay` multiplies the learning rate by this number,
-  // and `inverse_time_decay` adds it to the divisor, which starts at 1.
+  // Required. Every decay_steps steps, `exponential_decay` multiplies the learning rate by this
+  // number, and `inverse_time_decay` adds it to the divisor, which starts at 1.
   std::optional<double> decay_rate = {};
-  // Decay once every decay_steps, not continuously. Default: false.
+  // Decay once every decay_steps steps, not continuously. Default: false.
   std::optional<bool> staircase = {};
 
   operator LearningRate() const;
@@ -95,25 +95,28 @@ struct SGD {
   // Before each update, multiply the variables by 1 − learning rate · weight_decay. Default: adamw
   // 0.004, others none.
   std::optional<double> weight_decay = {};
-  // Regular expressions (RE2's), such as `bias`. Variables do not decay if one of them is found in
-  // their name (`dense_1/bias`), or in its last part (`bias`), in which Keras searches.
+  // Regular expressions in RE2's syntax, such as `bias`. A variable does not decay if one of them
+  // matches a part of its name (`dense_1/bias`), or a part of the name's last component (`bias`),
+  // which is where Keras searches.
   std::vector<std::string> exclude_from_weight_decay = {};
-  // Scale the gradient of each variable so that its norm is at most this. Default: no clipping.
+  // Scale the gradient of each variable so that its norm is at most this number. Default: no
+  // clipping.
   std::optional<double> clipnorm = {};
   // Clip every element of a gradient to the range from -clipvalue to clipvalue. At most one of
   // clipvalue, clipnorm and global_clipnorm may be set. Default: no clipping.
   std::optional<double> clipvalue = {};
-  // Scale all gradients so that their global norm is at most this. Default: no clipping.
+  // Scale all gradients so that their global norm is at most this number. Default: no clipping.
   std::optional<double> global_clipnorm = {};
-  // Keep an exponential moving average of the variables, and end the run with it: it replaces the
-  // variables in the last checkpoint and evaluation. Default: false.
+  // Keep an exponential moving average of the variables. At the end of the run, the average
+  // replaces the variables, in the last checkpoint and in the last evaluation. Default: false.
   std::optional<bool> use_ema = {};
-  // Fraction of the average that each step keeps. Needs use_ema. Default: 0.99.
+  // Weight of the previous average in each step; the variable has the remaining weight. Needs
+  // use_ema. Default: 0.99.
   std::optional<double> ema_momentum = {};
   // Interval, in updates, at which the averages replace the variables. Needs use_ema. Default: only
   // at the end.
   OptionalInteger ema_overwrite_frequency = {};
-  // Update the variables only once every this many steps, with the mean of the gradients since the
+  // Number of steps per update of the variables. An update uses the mean of the gradients since the
   // last update, which is clipped if a limit is set. Cannot be combined with asynchronous parameter
   // servers, nor with synchronous ones if gradients are clipped. Default: every step.
   OptionalInteger gradient_accumulation_steps = {};
@@ -150,7 +153,7 @@ struct Adam {
   // Decay rate of the gradient's first moment. Default: 0.9.
   std::optional<double> beta_1 = {};
   // Decay rate of the gradient's second moment (`adamax`: of its norm; `lion`: of the first moment
-  // that is kept). Default: 0.999; lion 0.99.
+  // that is stored). Default: 0.999; lion 0.99.
   std::optional<double> beta_2 = {};
   std::optional<double> epsilon = {};
   // Divide by the largest second moment so far. Default: false.

@@ -42,7 +42,7 @@ struct OutputOptions {
   // The metrics, by the names that Keras uses, with arguments if needed: {"accuracy",
   // {"top_k_categorical_accuracy", {{"k", 3}}}}
   std::vector<Named> metrics = {};
-  std::vector<Named> weighted_metrics = {};  // metrics to which sample or class weights apply
+  std::vector<Named> weighted_metrics = {};  // metrics that sample or class weights apply to
 };
 
 struct CompileOptions {
@@ -84,6 +84,14 @@ struct MaskTokens {
   double rate = 0.15;
 };
 
+// How the training tasks of a job share the examples, as in tf.data.experimental.AutoShardPolicy.
+enum class AutoShard {
+  kAuto,  // kData, or kOff if the number of tasks is unknown (enableDynamicWorker)
+  kFile,  // each task reads whole files; there must be at least as many as tasks
+  kData,  // each task takes its share of every batch
+  kOff,   // each task reads all examples in every epoch, in an order of its own
+};
+
 struct FitOptions {
   int64_t batch_size = 32;    // total over all tasks and devices: 1 to 16777216
   int64_t epochs = 1;         // training stops before the epoch with this index
@@ -92,6 +100,7 @@ struct FitOptions {
   // If above 0, shuffles only within windows of this many examples, which suits disks with slow
   // random access. If one window contains all examples, all are shuffled.
   int64_t shuffle_buffer = 0;
+  AutoShard shard = AutoShard::kAuto;
   // If set, groups examples of similar lengths into batches. The model must accept inputs of any
   // length.
   std::optional<BucketByLength> bucket_by_length = {};
@@ -116,7 +125,7 @@ struct FitOptions {
   int64_t validation_steps = 0;                 // batches per validation; 0: all
   int64_t validation_freq = 1;                  // epochs from one validation to the next
   int64_t validation_batch_size = 0;            // 0: batch_size
-  std::map<int64_t, double> class_weight = {};  // classes without an entry have the weight 1
+  std::map<int64_t, double> class_weight = {};  // classes without an entry have weight 1
   std::vector<Callback> callbacks = {};
   Verbose verbose = Verbose::kAuto;
 };
@@ -136,14 +145,14 @@ struct LoadOptions {
 
 struct PredictOptions {
   int64_t batch_size = 32;
-  double scale = 1;  // factor for the float32 inputs
+  double scale = 1;  // factor for the float32 inputs; must be 1 with a Dataset, which has its own
 };
 
 // The results of a step.
 struct BatchReport {
   double loss = 0;       // the mean over the examples of the step, before the update
   Metrics metrics = {};  // the loss and the metrics of these examples
-  int64_t examples = 0;  // total over all devices
+  int64_t examples = 0;  // total over all devices of all tasks
   int64_t step = 0;      // the number of updates that the optimizer has made
 };
 
@@ -193,8 +202,26 @@ class CompiledModel {
   // FitOptions.
   //
   // The first call with a new number or new types of examples compiles programs. The values of the
-  // variables stay on the devices until another function needs them. Returns Unimplemented in a job
-  // of several tasks.
+  // variables stay on the devices until another function needs them.
+  //
+  // In a job of several tasks, all tasks take the step together, each on its own examples, which
+  // may be none. Step, TrainOnBatch, TestOnBatch, Session::Barrier and the functions of a session
+  // are calls that all tasks must make, in the same order and with batches of the same types; only
+  // one thread of a task may make them. The first call waits for all tasks. If values were set or
+  // read in any task since the last call (such as initial values, or those of a checkpoint), the
+  // values of the first task (the chief) are sent to the others. These errors are particular to
+  // such jobs:
+  //   kUnavailable         a task has failed or is lost, so no further call is possible. Start all
+  //                        tasks again. value() ends the process with exit code 138, after which
+  //                        the restart policies ExitCode and OnFailure start it again.
+  //   kAborted             another task could not take part, for example because its batch is not
+  //                        valid. No model has changed.
+  //   kFailedPrecondition  the tasks made different calls; the message names two of them. No
+  //                        further call is possible.
+  //   kUnimplemented       the job has parameter servers, or this process has already taken part
+  //                        in the training of its job with Fit or another session.
+  // If a session has made such a call, destroying it and all its models waits until the other tasks
+  // have destroyed theirs.
   Result<BatchReport> Step(const Batch& batch, const std::map<int64_t, double>& class_weight = {});
   // Trains like Step. As in Keras 3, returns the loss and the metrics over all batches since
   // ResetMetrics, Fit or Evaluate, including the batches of TestOnBatch.
@@ -213,6 +240,13 @@ class CompiledModel {
   Result<Tensor> Predict(const Tensor& x, const PredictOptions& options = {});
   Result<std::map<std::string, Tensor>> Predict(const std::map<std::string, Tensor>& inputs,
                                                 const PredictOptions& options = {});
+  // Returns the outputs for all examples of a Dataset, in its order. Reads one batch at a time.
+  // Does not need labels. If the dataset uses Map or Filter, their functions also get the labels,
+  // if the dataset has any (for files with features: if `features` includes them). Other datasets
+  // read only the inputs, if their format has names (Arrays, Npz, TfRecord, JsonLines, and Csv with
+  // features). Error messages call the data `data.eval`.
+  Result<std::map<std::string, Tensor>> Predict(const Dataset& examples,
+                                                const PredictOptions& options = {});
 
   // Saves the model to a file. An existing file is replaced only once the new one is complete. The
   // extension determines the format:
@@ -222,8 +256,8 @@ class CompiledModel {
   //   .safetensors    the weights, by variable name
   // To write .keras and .h5 files, this function starts the program tfjob-hdf5. An installed
   // library finds the program that was installed with it. Otherwise, tfjob-hdf5 must be in the
-  // folder of the running program, or the environment variable TFJOB_HDF5 must contain its path.
-  // Save never waits for another task.
+  // running program's folder, or the environment variable TFJOB_HDF5 must contain its path. Save
+  // never waits for another task.
   Status Save(const std::string& path) const;
   // Adds a checkpoint to the folder, in the format of TensorFlow and of tfjob-trainer: the
   // variables, the state of the optimizer and the step. Keeps the newest five checkpoints. Deletes
@@ -303,17 +337,22 @@ class Session {
   Result<Batches> Distribute(const Dataset& dataset, const DistributeOptions& options = {}) const;
   // Creates a function from the step that `body` records. Calls `body` once, before returning.
   // `inputs` states the shape and type that one example has in each input. The arrays that are
-  // passed to the function have an additional first axis, the example axis. Returns Unimplemented
-  // in a job of several tasks.
+  // passed to the function have an additional first axis, the example axis. Does not wait for other
+  // tasks. Returns Unimplemented in a job with parameter servers.
   Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
+  // Waits until all tasks of the job have called Barrier. Returns immediately if this task trains
+  // alone. Call it before LoadCheckpoint, so that no task of an earlier attempt of the job still
+  // saves checkpoints, and all tasks read the same one. Returns the same errors as
+  // CompiledModel::Step.
+  Status Barrier() const;
   // Returns the number of devices that take part in a step, in all tasks together.
   int NumReplicasInSync() const;
   // In a ps task, serves variables until the chief has ended the job, and then returns kCancelled,
   // because the task has no trained model; value() then ends the process with exit code 0. In all
-  // other tasks, returns OK immediately. In a ps, Fit does the same, but if a program calls this
-  // function first, its ps tasks need neither data nor a model. Unlike Fit with a BackupAndRestore,
-  // this function cannot detect that the job has already failed: in a ps that is restarted after
-  // the failure, it serves until the process is stopped.
+  // other tasks, returns OK immediately. In a ps task, Fit does the same, but if a program calls
+  // this function first, its ps tasks need neither data nor a model. Unlike Fit with a
+  // BackupAndRestore, this function cannot detect that the job has already failed: in a ps task
+  // that is restarted after the failure, it serves until the process is stopped.
   //
   //   session.ServeVariables().value();
   Status ServeVariables() const;

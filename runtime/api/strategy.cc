@@ -72,8 +72,10 @@ Strategy Strategy::MultiWorkerMirrored(const MultiWorkerMirroredOptions& options
   Json keys = {{"name", "multi_worker_mirrored"},
                {"bytes_per_pack", options.bytes_per_pack},
                {"timeout_seconds", options.timeout_seconds},
+               {"implementation", options.implementation},
                {"transport", options.transport},
-               {"on_failure", options.on_failure}};
+               {"on_failure", options.on_failure},
+               {"compression", options.compression}};
   return OrInvalid(WithKeys(keys));
 }
 

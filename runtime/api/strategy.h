@@ -16,13 +16,16 @@ struct StrategyData;
 // The keys of the training file's `strategy` section, with the same defaults
 // (docs/training-file.md#strategies).
 struct MultiWorkerMirroredOptions {
-  int64_t bytes_per_pack = 0;      // bytes of gradients per exchange; 0: automatic
-  double timeout_seconds = 0;      // limit for one exchange; 0: none
-  std::string transport = "auto";  // or "tcp", "shared_memory"
+  int64_t bytes_per_pack = 0;           // bytes of gradients per exchange; 0: automatic
+  double timeout_seconds = 0;           // limit for one exchange; 0: none
+  std::string implementation = "auto";  // or "ring": sums travel from task to task, over TCP;
+                                        // or "nccl": between GPUs
+  std::string transport = "auto";       // or "tcp", "shared_memory"
   // The reaction of the other tasks when a task is lost: "wait" until the task is back, "shrink"
   // the group and continue without the task, or "restart" from the last checkpoint once the task is
   // back.
   std::string on_failure = "wait";
+  std::string compression = "none";  // or "bfloat16": send gradients in half as many bytes
 };
 
 struct ParameterServerOptions {

@@ -5,6 +5,8 @@
 #include "arguments.h"
 #include "batch.h"
 #include "callback.h"
+#include "custom_layer.h"
+#include "custom_loss.h"
 #include "dataset.h"
 #include "estimator.h"
 #include "function.h"

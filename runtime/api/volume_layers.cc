@@ -33,6 +33,7 @@ Conv3DTranspose::operator Layer() const {
   form.Set("kernel_size", kernel_size);
   form.Set("strides", strides);
   form.SetChoice("padding", padding);
+  form.Set("output_padding", output_padding);
   form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);

@@ -49,6 +49,7 @@ struct Conv3DTranspose {
   Integers strides = {1, 1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
+  Integers output_padding = {};
   Integers dilation_rate = {1, 1, 1};
   std::string activation = "linear";
   bool use_bias = true;
@@ -118,7 +119,7 @@ struct GlobalAveragePooling3D {
 };
 
 struct ZeroPadding3D {
-  // one number, one per axis, or two per axis: before, after
+  // one number for all axes, one number per axis, or two numbers per axis (before, after)
   Integers padding = {1, 1, 1, 1, 1, 1};
   Named activity_regularizer = {};
   std::string name = {};
@@ -130,7 +131,7 @@ struct ZeroPadding3D {
 };
 
 struct Cropping3D {
-  // one number, one per axis, or two per axis: before, after
+  // one number for all axes, one number per axis, or two numbers per axis (before, after)
   Integers cropping = {1, 1, 1, 1, 1, 1};
   Named activity_regularizer = {};
   std::string name = {};

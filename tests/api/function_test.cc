@@ -1,4 +1,4 @@
-// Tests Session::Function, with which a program composes its own steps.
+// Tests Session::Function, which programs use to compose their own steps.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -31,11 +31,11 @@ class EstimatorJob {
       const std::string tf_config =
           StrCat("{\"cluster\":{", cluster, "},\"task\":{\"type\":\"", type, "\",\"index\":0}}");
       programs_.emplace_back(
-          type, std::make_unique<Program>(Runfile("deploy/examples/cpp/estimator"),
-                                          std::vector<std::string>{folder_ + "/model"},
-                                          std::map<std::string, std::string>{
-                                              {"TF_CONFIG", tf_config}, {"TFJOB_UID", "job"}},
-                                          folder_ + "/" + type + ".log"));
+          type,
+          std::make_unique<Program>(
+              Runfile("tests/api/estimator"), std::vector<std::string>{folder_ + "/model"},
+              std::map<std::string, std::string>{{"TF_CONFIG", tf_config}, {"TFJOB_UID", "job"}},
+              folder_ + "/" + type + ".log"));
     }
   }
 

@@ -181,6 +181,20 @@ TEST(Strategy, OptionsAreThoseOfTheTrainingFile) {
                 .message()
                 .find("strategy.transport"),
             std::string::npos);
+  EXPECT_NE(tj::Strategy::MultiWorkerMirrored({.compression = "fp16"})
+                .status()
+                .message()
+                .find("strategy.compression: expected one of none, bfloat16"),
+            std::string::npos);
+  EXPECT_TRUE(tj::Strategy::MultiWorkerMirrored({.compression = "bfloat16"}).status().ok());
+  EXPECT_TRUE(tj::Strategy::MultiWorkerMirrored({.implementation = "ring"}).status().ok());
+  const tj::Session ring(
+      tj::Strategy::MultiWorkerMirrored({.implementation = "ring", .compression = "bfloat16"}));
+  EXPECT_NE(ring.Compile(Classifier(), Options())
+                .status()
+                .message()
+                .find("strategy.compression: expected none"),
+            std::string::npos);
   // max_staleness can be set only in asynchronous mode.
   const tj::Session session(tj::Strategy::ParameterServer({.mode = "sync", .max_staleness = 3}));
   EXPECT_NE(session.Compile(Classifier(), Options()).status().message().find("max_staleness"),

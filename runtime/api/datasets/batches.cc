@@ -1,4 +1,4 @@
-// Implements the batches over which a program's own training loop iterates.
+// Implements the batches that a program's own training loop iterates over.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -51,7 +51,7 @@ model::Model StandIn(const std::vector<std::string>& inputs,
   return model;
 }
 
-// The model for which the data are read, and the names of the arrays.
+// The model that the data are read for, and the names of the arrays.
 struct Reading {
   model::Model model;
   std::vector<std::string> inputs, outputs;
@@ -130,7 +130,7 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
     RETURN_IF_ERROR(config::SetOpenKeys(config, keys));
   }
   RETURN_IF_ERROR(config::Validate(config, {.model = true, .data = true}));
-  // Set after Validate, which would reject the settings as an incomplete format.
+  // Set after Validate, because Validate would reject the settings as an incomplete format.
   if (!files) config.data.train = data.source;
   ASSIGN_OR_RETURN(const Reading reading, ReadingOf(data, config.data.train));
   StatusOr<std::shared_ptr<const tfjob::data::Source>> source =

@@ -32,8 +32,9 @@ tfjob::Status FromFunction(const Status& status) {
 
 // Returns a Dataset whose source `open` creates from the parts.
 template <typename Open>
-Dataset Operator(std::vector<Dataset> parts, Open open) {
+Dataset Operator(std::vector<Dataset> parts, Open open, bool needs_labels = false) {
   DatasetData made;
+  made.needs_labels = needs_labels;
   made.parts = std::move(parts);
   made.open = std::move(open);
   return Access::MakeDataset(std::move(made));
@@ -114,29 +115,39 @@ Dataset Dataset::Cache() const {
 
 Dataset Dataset::CacheFile(const std::string& path, const std::string& version) const {
   if (path.empty()) return Refused(InvalidArgument("CacheFile: expected a path, got none"));
-  return Operator({*this}, [path, version](const DatasetContext&, SourceList parts) {
-    return operators::CacheInFile(std::move(parts[0]), path, version);
-  });
+  return Operator(
+      {*this},
+      [path, version](const DatasetContext&, SourceList parts) {
+        return operators::CacheInFile(std::move(parts[0]), path, version);
+      },
+      /*needs_labels=*/true);
 }
 
 Dataset Dataset::Map(std::function<Result<data::Example>(const data::Example&)> function) const {
   if (function == nullptr) return Refused(InvalidArgument("Map: expected a function, got none"));
-  return Operator({*this}, [function](const DatasetContext& context, SourceList parts) {
-    return operators::Map(std::move(parts[0]), ForModel(context.model, function), context.threads);
-  });
+  return Operator(
+      {*this},
+      [function](const DatasetContext& context, SourceList parts) {
+        return operators::Map(std::move(parts[0]), ForModel(context.model, function),
+                              context.threads);
+      },
+      /*needs_labels=*/true);
 }
 
 Dataset Dataset::Filter(std::function<Result<bool>(const data::Example&)> function) const {
   if (function == nullptr) return Refused(InvalidArgument("Filter: expected a function, got none"));
-  return Operator({*this}, [function](const DatasetContext& context, SourceList parts) {
-    const ExampleNames names(context.model);
-    const auto asked = [&](const operators::Example& example) -> StatusOr<bool> {
-      const Result<bool> keep = function(names.ToPublic(example));
-      if (!keep.ok()) return FromFunction(keep.status());
-      return *keep;
-    };
-    return operators::Filter(std::move(parts[0]), asked, context.threads);
-  });
+  return Operator(
+      {*this},
+      [function](const DatasetContext& context, SourceList parts) {
+        const ExampleNames names(context.model);
+        const auto asked = [&](const operators::Example& example) -> StatusOr<bool> {
+          const Result<bool> keep = function(names.ToPublic(example));
+          if (!keep.ok()) return FromFunction(keep.status());
+          return *keep;
+        };
+        return operators::Filter(std::move(parts[0]), asked, context.threads);
+      },
+      /*needs_labels=*/true);
 }
 
 namespace data {

@@ -49,7 +49,7 @@ StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const 
   return train::ArraySource(source, split, model, data.arrays, extent);
 }
 
-// Limits, approximately, the total number of threads of the parts of a Dataset.
+// Limits, approximately, how many threads the parts of a Dataset use in total.
 constexpr int kMostThreads = 512;
 
 // Opens the parts of an operator as sources.
@@ -69,6 +69,8 @@ class Parts {
     const int threads = std::min(threads_, most);
     if (data.open == nullptr) return OpenFiles(data, threads, extent);
     if (data.zip) extent = train::Extent::kNamed;
+    if (data.needs_labels && extent == train::Extent::kInputs)
+      extent = train::Extent::kInputsAndPresent;
     const auto count = static_cast<int>(std::clamp<size_t>(data.parts.size(), 1, kMostThreads));
     std::vector<SourcePtr> parts;
     for (size_t i = 0; i < data.parts.size(); ++i) {
@@ -145,17 +147,18 @@ tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
 }
 
 StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
-                                const model::Model& model, config::TrainingConfig& config) {
+                                const model::Model& model, config::TrainingConfig& config,
+                                train::Extent extent) {
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
   RETURN_IF_ERROR(train::CheckAugment(config, model));
   if (data.open == nullptr) {
-    ASSIGN_OR_RETURN(SourcePtr leaf, OpenLeaf(data, split, model, config));
+    ASSIGN_OR_RETURN(SourcePtr leaf, OpenLeaf(data, split, model, config, extent));
     return train::BatchSource(config, split, model, std::move(leaf));
   }
   const int64_t given = config.data.threads;
   Parts parts(model, split, given > 0 ? static_cast<int>(given) : AvailableProcessors(), config);
-  StatusOr<SourcePtr> opened = parts.Open(dataset);
+  StatusOr<SourcePtr> opened = parts.Open(dataset, kMostThreads, extent);
   config.data.threads = given;
   // Every part has its own keys, so keep only the keys of folders: data.eval uses the classes of
   // data.train.

@@ -30,7 +30,7 @@ Dataset Line() {
   return data::Arrays{.y = Access::MakeTensor(y), .inputs = {{"x", Access::MakeTensor(x)}}};
 }
 
-// Records the contexts with which the tasks call their input functions. Thread-safe.
+// Records the contexts that the tasks pass to their input functions. Thread-safe.
 class Contexts {
  public:
   InputFunction Function() {

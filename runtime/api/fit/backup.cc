@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kKeptBackups = 2;
 constexpr Logger kBackupLog("api");
 
-// Returns the folder of the checkpoints. No other files are stored there, so RemoveBackup can
-// delete everything in it.
+// Returns the checkpoint folder. No other files are stored there, so RemoveBackup can delete
+// everything in it.
 std::string FolderOf(const BackupAndRestore& backup) {
   return StrCat(backup.backup_dir, "/fit-backup");
 }
@@ -40,23 +40,17 @@ Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& m
 namespace {
 
 // Returns Unimplemented if the callback may request an action that is not possible in a task of
-// this job, or with a backup.
-tfjob::Status CheckNeeds(const Callback& callback, size_t index, const cluster::TfConfig& tf_config,
-                         bool backup) {
+// this job.
+tfjob::Status CheckNeeds(const Callback& callback, size_t index,
+                         const cluster::TfConfig& tf_config) {
   const CallbackHooks& hooks = callback.hooks();
   const int tasks = cluster::TrainingTaskCount(tf_config);  // 0 if unknown
-  if (tasks != 1 && hooks.MayStopTraining()) {
+  if (tasks != 1 && HasServers(tf_config) && hooks.MayStopTraining()) {
     return Unimplemented("callbacks: the one at index ", index, " may end the training early, as ",
                          "EarlyStopping and TerminateOnNaN do, but ",
-                         tasks > 0 ? StrCat(tasks) : std::string("several"), " tasks train ",
-                         "together, and the others would go on; remove it, or train with one task");
-  }
-  const bool others = !IsAlone(tf_config);
-  if ((others || backup) && hooks.MaySetLearningRate()) {
-    return Unimplemented(
-        "callbacks: the one at index ", index, " may change the learning rate, which ",
-        others ? "the other tasks would not follow" : "BackupAndRestore does not save",
-        "; use a schedule, such as CosineDecay");
+                         tasks > 0 ? StrCat(tasks) : std::string("several"), " tasks train with ",
+                         "parameter servers, and the others would continue; remove it, or use ",
+                         "all-reduce");
   }
   return OkStatus();
 }
@@ -69,11 +63,8 @@ tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks,
     if (!callbacks[i].present())
       return InvalidArgument("callbacks: expected a callback at index ", i, ", got a null pointer");
   }
-  const bool backup = std::ranges::any_of(callbacks, [](const Callback& callback) {
-    return dynamic_cast<const BackupHooks*>(&callback.hooks()) != nullptr;
-  });
   for (size_t i = 0; i < callbacks.size(); ++i)
-    RETURN_IF_ERROR(CheckNeeds(callbacks[i], i, tf_config, backup));
+    RETURN_IF_ERROR(CheckNeeds(callbacks[i], i, tf_config));
   return OkStatus();
 }
 

@@ -21,8 +21,7 @@ class NanHooks : public CallbackHooks {
 };
 
 // Returns InvalidArgument if one of the callbacks is null. Returns Unimplemented if one of them may
-// stop the training or change the learning rate (CallbackHooks::MayStopTraining,
-// MaySetLearningRate), and this is not possible in this job.
+// stop the training (CallbackHooks::MayStopTraining), and this is not possible in this job.
 tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks,
                              const cluster::TfConfig& tf_config);
 

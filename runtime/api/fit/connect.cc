@@ -1,5 +1,7 @@
 // Connects layers into models: writes the model in Keras' JSON, and reads this JSON as if Keras had
 // written it.
+#include "runtime/api/connect.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -162,8 +164,8 @@ class Connector {
     return Json::array({layers_[place.layer]["name"], place.node, Access::Output(symbol)});
   }
 
-  // Writes the call after the calls on which it depends. Keeps a list of the calls to write,
-  // instead of using recursion, because a deep model could overflow the stack.
+  // Writes the call after the calls that it depends on. Keeps a list of the calls to write, instead
+  // of using recursion, because a deep model could overflow the stack.
   tfjob::Status Write(const CallData& last) {
     std::vector<const CallData*> waiting = {&last};
     while (!waiting.empty()) {
@@ -202,7 +204,7 @@ class Connector {
     return OkStatus();
   }
 
-  // Returns the JSON with which a call refers to the value as an argument. The call that computes
+  // Returns the JSON that a call uses to refer to the value as an argument. The call that computes
   // the value must already be in places_.
   Json Tensor(const Symbol& symbol) const {
     const Place& place = places_.at(Access::Call(symbol));
@@ -213,7 +215,7 @@ class Connector {
     return {{"class_name", "__keras_tensor__"}, {"config", std::move(config)}};
   }
 
-  // Returns the layer's index in layers_, and adds the layer if it is not there yet.
+  // Returns the layer's index in layers_, adding it first if necessary.
   StatusOr<size_t> PlaceOf(const std::shared_ptr<const LayerData>& layer) {
     const auto found = layer_places_.find(layer.get());
     if (found != layer_places_.end()) return found->second;
@@ -257,6 +259,15 @@ class Connector {
   std::map<std::string, int> numbers_;
   VariableValues values_;
 };
+
+}  // namespace
+
+StatusOr<Json> WriteFunctional(const Symbols& inputs, const Symbols& outputs,
+                               const std::string& name) {
+  return Connector().Run(inputs, outputs, name);
+}
+
+namespace {
 
 StatusOr<Model> Connect(const Symbols& inputs, const Symbols& outputs, const std::string& name) {
   Connector connector;

@@ -1,7 +1,6 @@
 #include "runtime/api/fit/fit.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "runtime/api/fit/job_role.h"
@@ -24,7 +23,7 @@ void AddTotals(const strategy::MetricTotals& batch, strategy::MetricTotals& tota
     totals.metric_sums[i] += batch.metric_sums[i];
 }
 
-bool LargerIsBetterOf(const model::Metric& metric) {
+std::optional<bool> LargerIsBetterOf(const model::Metric& metric) {
   using model::Metric;
   switch (metric.kind) {
     case Metric::kAccuracy:
@@ -40,6 +39,8 @@ bool LargerIsBetterOf(const model::Metric& metric) {
     case Metric::kTruePositives:
     case Metric::kTrueNegatives:
       return true;
+    case Metric::kCustom:
+      return std::nullopt;
     case Metric::kPerplexity:
     case Metric::kRootMeanSquaredError:
     case Metric::kFalsePositives:
@@ -86,7 +87,7 @@ FitRun::FitRun(const CompiledData& model, const FitOptions& options, const FitPl
       options_(options),
       plan_(plan),
       config_(config),
-      context_(&context),
+      context_(context),
       bar_(options.verbose, context.clock()),
       servers_(HasServers(context.tf_config())),
       completed_(NeverJoined()) {
@@ -103,7 +104,7 @@ int64_t FitRun::step() const {
 }
 
 double FitRun::learning_rate() const {
-  if (next_rate_) return *next_rate_;
+  if (const auto set = run_->strategy().learning_rate()) return set->rate;
   const optimizer::Optimizer& optimizer = run_->state().optimizer;
   return optimizer::RateAt(optimizer.schedule, optimizer.learning_rate, run_->global_step());
 }
@@ -123,64 +124,37 @@ std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
   // If there are several outputs, their losses precede the metrics.
   const size_t outputs = definition.model.outputs.size();
   const bool loss = outputs > 1 && static_cast<size_t>(found - all.begin()) < outputs;
-  return !loss && LargerIsBetterOf(found->metric);
+  return loss ? std::optional<bool>(false) : LargerIsBetterOf(found->metric);
 }
 
 Status FitRun::SetLearningRate(double rate) {
-  if (!std::isfinite(rate) || rate < 0) {
-    return ToPublic(
-        InvalidArgument("learning rate: expected a finite number of at least 0, got ", rate));
+  const tfjob::Status accepted = state::CheckMaySet(rate, run_->state().optimizer);
+  if (!accepted.ok()) return ToPublic(accepted);
+  if (rate_is_set_) return {};
+  const tfjob::Status set = run_->strategy().SetLearningRate(rate);
+  if (set.ok() && taken_ != nullptr) {
+    state::Snapshot changed = *taken_;  // shares the values
+    changed.learning_rate = run_->strategy().learning_rate();
+    taken_ = std::make_shared<const state::Snapshot>(std::move(changed));
   }
-  if (!config_.optimizer.learning_rate_schedule.name.empty()) {
-    return ToPublic(FailedPrecondition("the learning rate follows the schedule ",
-                                       config_.optimizer.learning_rate_schedule.name,
-                                       "; give the optimizer a number to change it"));
-  }
-  if (rate == learning_rate()) return {};
-  // Changing the rate ends the run, and servers and evaluators would not join the next one.
-  if (!IsAlone(context_->tf_config())) {
-    return ToPublic(Unimplemented("the learning rate cannot be changed in a job of several tasks, ",
-                                  "because the others would not follow; use a schedule, such as ",
-                                  "CosineDecay"));
-  }
-  if (!config_.model_dir.empty()) {
-    return ToPublic(Unimplemented("the learning rate cannot be changed while there is a ",
-                                  "BackupAndRestore, which does not save it"));
-  }
-  const tfjob::Status ended = run_->EndHere();
-  if (ended.ok()) next_rate_ = rate;
-  return ToPublic(ended);
+  return ToPublic(set);
+}
+
+bool FitRun::HasRateSince(int64_t step) const {
+  const std::optional<state::LearningRate> rate = run_->strategy().learning_rate();
+  // The rate with which this Fit has started was set by an earlier one.
+  return rate && rate != model_.values->learning_rate && rate->step >= step;
 }
 
 Status FitRun::StopTraining() {
   const tfjob::Status ended = run_->EndHere();
   if (!ended.ok()) return ToPublic(ended);
+  taken_ = nullptr;  // the group may have taken over the state of another task meanwhile
+  // If the variables were rolled back, or if this task was asked to stop, the run has not ended.
+  if (run_->global_step() < run_->total_steps()) return {};
   stopping_ = true;
   if (run_->global_step() < plan_.last_step) record_.Stop();
   return {};
-}
-
-std::optional<double> FitRun::next_rate() const {
-  const bool goes_on = result_ != nullptr && result_->global_step < plan_.last_step;
-  const bool over = ended_ || stopping_ || cut_ || !callback_error_.ok();
-  return goes_on && !over ? next_rate_ : std::nullopt;
-}
-
-std::optional<double> FitRun::rate() const {
-  return next_rate_ ? next_rate_ : config_.optimizer.learning_rate;
-}
-
-void SetRate(std::optional<double> rate, CompiledData& state) {
-  if (!rate) return;
-  state.config.optimizer.learning_rate = rate;
-  state.definition->state.optimizer.learning_rate = *rate;
-}
-
-void FitRun::Continue(train::TaskContext& context) {
-  context_ = &context;
-  next_rate_.reset();
-  completed_ = NeverJoined();
-  validation_ = nullptr;  // its device belongs to the earlier context
 }
 
 StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
@@ -210,11 +184,12 @@ Result<CompiledModel> FitRun::Copy() {
   auto copy = std::make_shared<CompiledData>(model_);
   copy->training = false;
   copy->values = *std::move(snapshot);
-  SetRate(rate(), *copy);
+  UseRateOfValues(*copy);
   return Access::MakeCompiled(std::move(copy));
 }
 
 Status FitRun::Save(const std::string& path) {
+  const strategy::AnnouncedPhase phase(run_->strategy(), state::WorkPhase::kSaving);
   const Result<CompiledModel> copy = Copy();
   return copy.ok() ? copy->Save(path) : copy.status();
 }
@@ -274,28 +249,30 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
                     {{"step", run.global_step()}, {"folder", config_.model_dir}});
   }
   if (plan_.validation != nullptr && validation_ == nullptr) {
-    ASSIGN_OR_RETURN(const exec::Device device, context_->device());
+    ASSIGN_OR_RETURN(const exec::Device device, context_.device());
     ASSIGN_OR_RETURN(validation_, train::Evaluation::Create(config_, run.definition(),
                                                             plan_.validation, device));
   }
+  const bool at_step = HasRateSince(run.global_step()), in_epoch = HasRateSince(BeginOfEpoch());
+  rate_is_set_ = HasRateSince(plan_.start_step);
   if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
+  rate_is_set_ = at_step;
   if (ended_ || run.global_step() >= run.total_steps()) return OkStatus();
-  return epoch_begun_ ? BeginBatch() : BeginEpoch();
+  return BeginEpoch(in_epoch);
 }
 
-tfjob::Status FitRun::BeginEpoch() {
+tfjob::Status FitRun::BeginEpoch(bool rate_is_set) {
   epoch_begun_ = true;
   totals_ = {};
   bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
+  const bool at_step = std::exchange(rate_is_set_, rate_is_set);
   RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
-  // If a callback has changed the learning rate, the run ends before this batch.
+  rate_is_set_ = at_step;
   return run_->global_step() < run_->total_steps() ? BeginBatch() : OkStatus();
 }
 
 tfjob::Status FitRun::BeginBatch() {
-  // If the learning rate has changed since OnBatchBegin was called, the next run takes the step of
-  // this batch, and OnBatchBegin is not called again.
-  if (!wants_batches_ || std::exchange(batch_begun_, true)) return OkStatus();
+  if (!wants_batches_) return OkStatus();
   RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) {
     return hooks.WantsBatches() ? hooks.OnBatchBegin(*this, steps_) : Status();
   }));
@@ -309,16 +286,17 @@ Metrics FitRun::EpochSoFar() const {
 
 tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                              const strategy::StepOutcome& outcome) {
+  if (outcome.run_ended) return StoppedByAnother();
   // If the group's members have changed, the batch will be drawn again.
   if (outcome.dropped && batch.examples == 0) return OkStatus();
   taken_ = nullptr;
   // The group has rolled back after the end of training. OnTrainEnd has already been called.
   if (ended_) return OkStatus();
-  batch_begun_ = false;
+  rate_is_set_ = HasRateSince(run.global_step());
   if (outcome.rolled_back) {
     FindPlace(outcome.global_step);
     record_.Remove(epoch_);
-    return BeginEpoch();
+    return BeginEpoch(HasRateSince(BeginOfEpoch()));
   }
   AddTotals(batch, totals_);
   const int64_t batch_number = steps_;
@@ -337,20 +315,34 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
     return run.global_step() < run.total_steps() ? BeginBatch() : OkStatus();
   RETURN_IF_ERROR(EndEpoch());
   // A task that has received its state from another task may have missed epochs.
-  FindPlace(outcome.global_step);
-  const bool goes_on = run.global_step() < plan_.last_step && !stopping_ && !cut_;
-  return goes_on ? BeginEpoch() : OkStatus();
+  FindPlace(run.global_step());
+  const bool over = stopping_ || cut_ || run.job_over();
+  return run.global_step() < plan_.last_step && !over ? BeginEpoch(rate_is_set_) : OkStatus();
+}
+
+tfjob::Status FitRun::StoppedByAnother() {
+  taken_ = nullptr;
+  if (ended_ || stopping_) return OkStatus();
+  stopping_ = true;
+  if (run_->global_step() < plan_.last_step) record_.Stop();
+  return epoch_begun_ && steps_ > 0 ? EndEpoch() : OkStatus();
 }
 
 StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& values) {
   if (servers_ && !is_chief()) return true;
   if (validation_ == nullptr || (epoch_ + 1) % options_.validation_freq != 0) return true;
+  // This task has received the state of a later epoch, so the others do not validate now.
+  if (!servers_ && steps_ > plan_.steps_per_epoch) return true;
   ASSIGN_OR_RETURN(const auto snapshot, Snapshot());
-  const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_->stop());
+  const auto totals = run_->Validate(*validation_, *snapshot);
   // A request to stop is not an error here: the run itself stops the task.
-  if (absl::IsCancelled(totals.status()) && context_->stop().requested()) return false;
+  if (absl::IsCancelled(totals.status()) && context_.stop().requested()) return false;
   RETURN_IF_ERROR(totals.status());
-  for (const auto& [name, value] : train::NamedValues(validation_->definition(), *totals))
+  if (!*totals) {
+    taken_ = nullptr;  // the values may be those of another step
+    return true;
+  }
+  for (const auto& [name, value] : train::NamedValues(validation_->definition(), **totals))
     values.emplace_back(StrCat("val_", name), value);
   return true;
 }
@@ -389,9 +381,9 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   const auto last = Snapshot();
   RETURN_IF_ERROR(last.status());
   result_ = *last;
-  if (next_rate()) return OkStatus();
   RETURN_IF_ERROR(EndTraining());
   state::Snapshot averaged = end_with_ != nullptr ? *end_with_->snapshot : *result_;
+  averaged.learning_rate = result_->learning_rate;
   state::UseAverages(run.state(), averaged);
   result_ = std::make_shared<const state::Snapshot>(std::move(averaged));
   return OkStatus();

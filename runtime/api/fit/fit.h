@@ -31,9 +31,7 @@ struct FitPlan {
   std::shared_ptr<const tfjob::data::Source> validation;  // null for none
 };
 
-// If the learning rate changes, the run ends, and Fit continues in another run (Continue).
-//
-// Owned by the thread that trains. The model, the options, the contexts and the config must outlive
+// Owned by the thread that trains. The model, the options, the context and the config must outlive
 // it.
 class FitRun : public train::RunGuest, private FitControl {
  public:
@@ -42,6 +40,7 @@ class FitRun : public train::RunGuest, private FitControl {
   ~FitRun() override;
 
   tfjob::Status OnStart(train::Trainer& run) override;
+  bool SetsLearningRate() const override { return sets_rate_; }
   tfjob::Status OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                        const strategy::StepOutcome& outcome) override;
   tfjob::Status OnEnd(train::Trainer& run) override;
@@ -54,15 +53,6 @@ class FitRun : public train::RunGuest, private FitControl {
   // Returns the number of epochs that have started: those in which this task has taken steps, and
   // those that the restored checkpoint contains in whole or in part.
   int64_t epochs_begun() const { return epochs_begun_; }
-  // Returns the learning rate with which Fit must continue from result(), or nullopt if the rate
-  // has not changed.
-  std::optional<double> next_rate() const;
-  // Returns the learning rate for later calls of Fit: the rate in the config, or the rate that a
-  // callback has set.
-  std::optional<double> rate() const;
-  // Prepares for another run, in which Fit continues. Until the new run starts, result() returns
-  // the result of the previous run.
-  void Continue(train::TaskContext& context);
   // Call if Fit returns an error. Calls OnTrainAbort of the callbacks, unless the run has already
   // done so. The run has not done so if it failed before its start or after its end.
   void Abandon() { Abort(); }
@@ -98,9 +88,17 @@ class FitRun : public train::RunGuest, private FitControl {
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
   // Derives the epoch, and the number of its steps so far, from the step that the run has reached.
   void FindPlace(int64_t global_step);
-  tfjob::Status BeginEpoch();
+  // `rate_is_set`: see rate_is_set_, for OnEpochBegin.
+  tfjob::Status BeginEpoch(bool rate_is_set);
   tfjob::Status BeginBatch();
   tfjob::Status EndEpoch();
+  // Returns whether the state contains a learning rate that callbacks of this Fit, in this process
+  // or in another one, have set at this step or later.
+  bool HasRateSince(int64_t step) const;
+  // Returns the step at which the epoch began.
+  int64_t BeginOfEpoch() const { return run_->global_step() - steps_; }
+  // Ends the current epoch, because another task has ended the training.
+  tfjob::Status StoppedByAnother();
   // Validates, and adds the validation metrics to `values`. Returns false if the task was asked to
   // stop during the validation.
   StatusOr<bool> Validate(std::vector<std::pair<std::string, double>>& values);
@@ -110,19 +108,22 @@ class FitRun : public train::RunGuest, private FitControl {
   const FitOptions& options_;
   const FitPlan plan_;
   const config::TrainingConfig& config_;
-  train::TaskContext* context_;
+  train::TaskContext& context_;
   train::Trainer* run_ = nullptr;  // set by OnStart
   std::unique_ptr<train::Evaluation> validation_;
   ProgressBar bar_;
   bool wants_batches_ = false;
   bool sets_rate_ = false;  // a callback may change the learning rate
   const bool servers_;      // the variables are on servers, where other tasks change them, too
-  bool begun_ = false, epoch_begun_ = false, batch_begun_ = false;
+  bool begun_ = false, epoch_begun_ = false;
   // The numbers of callbacks whose OnTrainBegin and whose OnTrainEnd have been called.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
   bool ended_ = false;     // the training has ended, and OnTrainEnd has been called
   bool stopping_ = false;  // a callback has stopped the training
-  std::optional<double> next_rate_;
+  // The state already contains the rate that callbacks have set at the place in the run where they
+  // are being called, because the run continues from a checkpoint, or from the state of another
+  // task. If a callback derives the new rate from the old one, setting it again would be wrong.
+  bool rate_is_set_ = false;
   int64_t epoch_ = 0;
   int64_t steps_ = 0;  // steps of this epoch so far
   strategy::MetricTotals totals_;
@@ -135,8 +136,5 @@ class FitRun : public train::RunGuest, private FitControl {
   std::shared_ptr<const state::Snapshot> epoch_end_;  // at the end of the last complete epoch
   std::shared_ptr<const state::Snapshot> result_;
 };
-
-// Sets the learning rate of later calls of Fit, unless `rate` is nullopt.
-void SetRate(std::optional<double> rate, CompiledData& state);
 
 }  // namespace tfjob::api

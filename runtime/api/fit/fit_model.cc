@@ -37,6 +37,20 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
   return CheckBatchSize("validation_batch_size", options.validation_batch_size);
 }
 
+config::ShardPolicy ToShardPolicy(AutoShard shard) {
+  switch (shard) {
+    case AutoShard::kFile:
+      return config::ShardPolicy::kFile;
+    case AutoShard::kData:
+      return config::ShardPolicy::kData;
+    case AutoShard::kOff:
+      return config::ShardPolicy::kOff;
+    case AutoShard::kAuto:
+      break;
+  }
+  return config::ShardPolicy::kAuto;
+}
+
 // Returns the config of a Fit, without the length of the run.
 StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const FitOptions& options) {
   config::TrainingConfig config = state.config;
@@ -45,6 +59,7 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
   (dynamic ? config.batch_size : config.global_batch_size) = options.batch_size;
   config.data.shuffle = options.shuffle;
   if (options.shuffle) config.data.shuffle_buffer = options.shuffle_buffer;
+  config.data.shard = ToShardPolicy(options.shard);
   Json weights = Json::object();
   for (const auto& [label, weight] : options.class_weight) weights[StrCat(label)] = weight;
   Json keys = Json::object();
@@ -184,39 +199,26 @@ void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   state.values = run.result();
   state.drawn = prepared.drawn;
   state.drawn.batches += run.epochs_begun() * prepared.batches_per_epoch;
-  SetRate(run.rate(), state);
+  UseRateOfValues(state);
 }
 
-// Returns the options of a task that trains from the values `start` with the current config.
-train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared,
-                            const std::shared_ptr<const state::Snapshot>& start) {
+// Returns the options of a task that trains from the current values.
+train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared) {
   train::TaskOptions task = TaskOptionsOf(state, prepared.config);
-  const int64_t made = start->global_step - prepared.plan.start_step;
   task.inputs = {.model = Access::Data(state.model).model,
                  .train = prepared.train,
                  .eval = nullptr,
-                 .start = start,
-                 .drawn = prepared.drawn.batches + made};
+                 .start = state.values,
+                 .drawn = prepared.drawn.batches};
   return task;
 }
 
-// Trains, and stores the result. If the learning rate changes, the training consists of several
-// runs.
-tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& prepared,
+// Trains, and stores the result.
+tfjob::Status Train(CompiledData& state, const FitOptions& options, const Prepared& prepared,
                     const StopSource& stop) {
-  auto context = std::make_unique<train::TaskContext>(TaskFrom(state, prepared, state.values), stop,
-                                                      RealClock());
-  FitRun run(state, options, prepared.plan, prepared.config, *context);
-  tfjob::Status trained = train::RunTraining(*context, &run);
-  while (trained.ok() && run.next_rate()) {
-    const std::shared_ptr<const state::Snapshot> start = run.result();
-    prepared.config.optimizer.learning_rate = run.next_rate();
-    auto next =
-        std::make_unique<train::TaskContext>(TaskFrom(state, prepared, start), stop, RealClock());
-    run.Continue(*next);
-    context = std::move(next);
-    trained = train::RunTraining(*context, &run);
-  }
+  train::TaskContext context(TaskFrom(state, prepared), stop, RealClock());
+  FitRun run(state, options, prepared.plan, prepared.config, context);
+  const tfjob::Status trained = train::RunTraining(context, &run);
   if (!trained.ok() || !run.completed().ok()) run.Abandon();
   Keep(run, prepared, state);
   RETURN_IF_ERROR(run.callback_error());

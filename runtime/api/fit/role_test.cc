@@ -219,29 +219,6 @@ TEST(ParameterServers, WithoutEpochsNoTaskWaits) {
   EXPECT_TRUE(Access::IsJobOver(job[1].history.status())) << job[1].history.status();
 }
 
-TEST(ParameterServers, NoCallbackChangesTheLearningRate) {
-  Status refused;
-  double rate = 0;
-  FitOptions options = TwoEpochs();
-  // All tasks share this callback, but only the chief calls it.
-  options.callbacks = {LambdaCallback{.on_epoch_begin =
-                                          [&](FitControl& run, int64_t) {
-                                            refused = run.SetLearningRate(0.001);
-                                            return Status();
-                                          },
-                                      .on_train_end =
-                                          [&](FitControl& run) {
-                                            rate = run.learning_rate();
-                                            return Status();
-                                          }}};
-  ApiJob job({{"chief", 0}, {"ps", 0}}, "async");
-  job.Fit(options);
-  ASSERT_TRUE(job[0].history.ok()) << job[0].history.status();
-  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused;
-  EXPECT_EQ(rate, 0.01);
-  EXPECT_GE(job[0].model.step(), 12);
-}
-
 // Returns the strategy of a task under enableDynamicWorker. Each step aggregates two gradients.
 Strategy DynamicStrategy(train::TestCluster& addresses, const Task& task) {
   std::string worker, chief;
@@ -318,9 +295,6 @@ TEST(ParameterServers, BatchesAreDividedEqually) {
   EXPECT_EQ(refused.message(),
             "batch_size: with parameter servers, expected a multiple of the 2 tasks that train, "
             "got 15");
-  options = TwoEpochs();
-  options.callbacks = {LearningRateScheduler{[](int64_t, double rate) { return rate; }}};
-  EXPECT_EQ(job[0].model.Fit(JobData(), options).status().code(), StatusCode::kUnimplemented);
 }
 
 TEST(ParameterServers, LargeTablesAreReadAtTheEnd) {
@@ -405,14 +379,6 @@ TEST(Evaluator, NeedsCheckpointsAndExamples) {
     EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused;
     EXPECT_TRUE(refused.message().starts_with("validation_split: ")) << refused;
   }
-}
-
-TEST(Evaluator, WouldNotFollowAChangeOfTheLearningRate) {
-  ApiJob job({{"chief", 0}, {"evaluator", 0}}, "sync");
-  FitOptions options = TwoEpochs();
-  options.callbacks = {LearningRateScheduler{[](int64_t, double rate) { return rate; }}};
-  for (const size_t task : {size_t{0}, size_t{1}})
-    EXPECT_EQ(job[task].model.Fit(JobData(), options).status().code(), StatusCode::kUnimplemented);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/fit/job_role.h"
+#include "runtime/api/loops/task_group.h"
 #include "runtime/api/loops/workspace.h"
 #include "runtime/base/log.h"
 #include "runtime/model/keras/model_file.h"
@@ -43,6 +44,32 @@ Json KeysOf(const CompileOptions& options) {
     keys["outputs"][name] = std::move(own);
   }
   return keys;
+}
+
+tfjob::Status CheckLoss(const Loss& loss) {
+  return loss.present() ? Annotate(Access::Data(loss).error, "loss") : OkStatus();
+}
+
+// Returns the first error of a model that computes a loss or a metric.
+tfjob::Status CheckModels(const Loss& loss, const std::vector<Named>& metrics,
+                          const std::vector<Named>& weighted_metrics) {
+  RETURN_IF_ERROR(CheckLoss(loss));
+  for (const auto* list : {&metrics, &weighted_metrics}) {
+    for (const Named& metric : *list) {
+      if (metric.model == nullptr) continue;
+      RETURN_IF_ERROR(Annotate(FromPublic(metric.model->status()), StrCat("metric ", metric.name)));
+    }
+  }
+  return OkStatus();
+}
+
+tfjob::Status CheckModels(const CompileOptions& options) {
+  RETURN_IF_ERROR(CheckModels(options.loss, options.metrics, options.weighted_metrics));
+  for (const auto& [name, output] : options.outputs) {
+    RETURN_IF_ERROR(Annotate(CheckModels(output.loss, output.metrics, output.weighted_metrics),
+                             StrCat("outputs.", name)));
+  }
+  return OkStatus();
 }
 
 // Replaces a missing loss when only the other settings are checked.
@@ -84,6 +111,7 @@ StatusOr<std::shared_ptr<CompiledData>> CompileWith(
     const std::shared_ptr<const SessionData>& session, const Model& model,
     const CompileOptions& options) {
   RETURN_IF_ERROR(FromPublic(model.status()));
+  RETURN_IF_ERROR(CheckModels(options));
   auto state = std::make_shared<CompiledData>(CompiledData{.session = session, .model = model});
   ASSIGN_OR_RETURN(state->config, ConfigOfSession(*session));
   RETURN_IF_ERROR(config::SetOpenKeys(state->config, KeysOf(options)));
@@ -157,6 +185,23 @@ Status Session::ServeVariables() const {
   const StrategyData& strategy = Access::Data(data_->strategy);
   if (cluster::RoleOf(strategy.tf_config) != cluster::Role::kParameterServer) return {};
   return ToPublic(RunUntilJobEnds(TaskOptionsOf(strategy, *config), data_->options));
+}
+
+namespace {
+
+tfjob::Status AwaitTasks(const SessionData& session) {
+  ASSIGN_OR_RETURN(const config::TrainingConfig config, ConfigOfSession(session));
+  ASSIGN_OR_RETURN(TaskGroup * group,
+                   session.workspace->Group(Access::Data(session.strategy), config));
+  if (group == nullptr) return OkStatus();
+  MutexLock turn(group->mutex());
+  return group->steps().Barrier();
+}
+
+}  // namespace
+
+Status Session::Barrier() const {
+  return ToPublic(AwaitTasks(*data_));
 }
 
 bool Session::is_chief() const {

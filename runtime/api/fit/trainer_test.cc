@@ -6,8 +6,11 @@
 #include <thread>
 
 #include "runtime/api/access.h"
+#include "runtime/api/custom_layer.h"
+#include "runtime/api/custom_loss.h"
 #include "runtime/api/layers.h"
 #include "runtime/api/losses.h"
+#include "runtime/api/ops.h"
 #include "runtime/api/optimizers.h"
 #include "runtime/io/npy.h"
 #include "runtime/strategy/model/model_definition.h"
@@ -179,26 +182,104 @@ TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
 // With batches of 15, the two tasks get parts of different sizes.
 INSTANTIATE_TEST_SUITE_P(Batches, TwoTasks, testing::Values(16, 15));
 
-TEST(Fit, OfTwoTasksRefusesWhatOneTaskCannotDecideBeforeItTrains) {
+TEST(Fit, OfTwoTasksRefusesABatchThatCannotBeDivided) {
   std::vector<CompiledModel> tasks = CompiledForTwo();
-  const Dataset data = ArraysOfTest();
-  FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent};
-  options.callbacks = {EarlyStopping{.monitor = "loss"}};
-  for (CompiledModel& task : tasks) {
-    const Result<History> history = task.Fit(data, options);  // does not wait for the other task
-    EXPECT_EQ(history.status().code(), StatusCode::kUnimplemented) << history.status();
-    EXPECT_EQ(task.step(), 0);
-  }
-  options.callbacks = {TerminateOnNaN{}};
-  EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
-  options.callbacks = {};
-  options.batch_size = 1;
-  EXPECT_NE(tasks[0]
-                .Fit(data, options)
-                .status()
-                .message()
-                .find("batch_size: expected at least one example for each of the 2 tasks"),
+  const Result<History> history =
+      tasks[0].Fit(ArraysOfTest(), {.batch_size = 1, .epochs = 3, .verbose = Verbose::kSilent});
+  EXPECT_NE(history.status().message().find(
+                "batch_size: expected at least one example for each of the 2 tasks"),
             std::string::npos);
+}
+
+TEST(Fit, OfTwoTasksStopsInTheEpochInWhichOneTaskStops) {
+  const Dataset data = ArraysOfTest();
+  // No improvement is large enough, so training stops after the first epoch and `patience` more.
+  const auto options = [] {
+    FitOptions made = {.batch_size = 16, .epochs = 9, .verbose = Verbose::kSilent};
+    made.callbacks = {EarlyStopping{.monitor = "loss", .min_delta = 100, .patience = 2}};
+    return made;
+  };
+  CompiledModel alone = CompiledFor(Strategy::OneDevice());
+  EXPECT_EQ(alone.Fit(data, options()).value().values.at("loss").size(), 3U);
+  std::vector<CompiledModel> tasks = CompiledForTwo();
+  const auto histories = FitBoth(tasks, data, {options(), options()});
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(histories[i].ok()) << histories[i].status();
+    EXPECT_EQ(histories[i]->values.at("loss").size(), 3U);
+    EXPECT_EQ(tasks[i].step(), alone.step());
+  }
+}
+
+// Stops training after a step.
+class StopsAfter : public CallbackHooks {
+ public:
+  explicit StopsAfter(int64_t step) : step_(step) {}
+  bool WantsBatches() const override { return true; }
+  bool MayStopTraining() const override { return true; }
+  Status OnBatchEnd(FitControl& run, int64_t, const Metrics&) override {
+    return run.step() == step_ ? run.StopTraining() : Status();
+  }
+
+ private:
+  const int64_t step_;
+};
+
+TEST(Fit, OfTwoTasksStopsBothIfOnlyOneTaskStops) {
+  for (const size_t stopping : {0U, 1U}) {
+    std::vector<CompiledModel> tasks = CompiledForTwo();
+    std::vector<FitOptions> options(2,
+                                    {.batch_size = 16, .epochs = 9, .verbose = Verbose::kSilent});
+    options[stopping].callbacks = {Callback(std::make_shared<StopsAfter>(7))};
+    const auto histories = FitBoth(tasks, ArraysOfTest(), options);
+    for (size_t i = 0; i < 2; ++i) {
+      ASSERT_TRUE(histories[i].ok()) << histories[i].status();
+      EXPECT_EQ(tasks[i].step(), 7) << i;
+      EXPECT_EQ(histories[i]->values, histories[0]->values);
+    }
+    EXPECT_EQ(tasks[0].Evaluate(ArraysOfTest()).value().values(),
+              tasks[1].Evaluate(ArraysOfTest()).value().values());
+  }
+}
+
+// Returns a model with a layer and a metric of the program.
+CompiledModel CompiledOwnFor(const Strategy& strategy) {
+  const Layer scale =
+      CustomLayer{.variables = {{.name = "scale", .shape = {8}, .initializer = "ones"}},
+                  .call = [](const std::vector<Symbol>& in, const std::vector<Symbol>& variables) {
+                    return in[0] * variables[0];
+                  }};
+  const Symbol label = Input{.shape = {1}}, scores = Input{.shape = {4}};
+  const Symbol best = ops::Cast(ops::ExpandDims(ops::Argmax(scores), 1), "float32");
+  const Symbol right = ops::Cast(ops::Equal(best, label), "float32");
+  const CustomMetric accuracy = {.name = "own",
+                                 .values = Functional({label, scores}, ops::Squeeze(right, {1}))};
+  return Session(strategy, {.seed = 5, .threads = 1})
+      .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, scale, Dense{.units = 4}}),
+               {.optimizer = Adam{.learning_rate = 0.01},
+                .loss = SparseCategoricalCrossentropy{.from_logits = true},
+                .metrics = {"accuracy", accuracy}})
+      .value();
+}
+
+TEST(Fit, OfTwoTasksTrainsLayersAndComputesMetricsOfTheProgram) {
+  const Dataset data = ArraysOfTest();
+  const FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent};
+  CompiledModel alone = CompiledOwnFor(Strategy::OneDevice());
+  const History whole = alone.Fit(data, options).value();
+  const std::vector<std::string> addresses = {wire::TestAddress(), wire::TestAddress()};
+  std::vector<CompiledModel> tasks;
+  for (int i = 0; i < 2; ++i) tasks.push_back(CompiledOwnFor(TaskOfTwo(addresses, i)));
+  const auto histories = FitBoth(tasks, data, {options, options});
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(histories[i].ok()) << histories[i].status();
+    EXPECT_EQ(histories[i]->values.at("own"), histories[i]->values.at("accuracy"));
+    EXPECT_NEAR(histories[i]->values.at("own")[2], whole.values.at("own")[2], 1e-6);
+    const auto weights = tasks[i].Weights().value(), expected = alone.Weights().value();
+    EXPECT_EQ(weights[2].first, "custom_layer/scale");
+    for (size_t e = 0; e < 8; ++e)
+      EXPECT_NEAR(weights[2].second.float32()[e], expected[2].second.float32()[e], 1e-5);
+    EXPECT_NE(weights[2].second.float32()[0], 1);
+  }
 }
 
 TEST(Fit, OfTwoTasksWritesTheFilesOfTheChiefOnly) {

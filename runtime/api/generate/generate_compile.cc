@@ -80,6 +80,7 @@ void AddClasses(const Kind& kind, std::string& header, std::string& source) {
   const Key* names = config::FindKey(kind.section + ".name");
   ENFORCE(names != nullptr, "a section with the key name");
   for (const std::string& name : names->choices) {
+    if (name == "custom") continue;  // runtime/api/custom_loss.h
     std::vector<GeneratedField> fields = FieldsOf(kind.section, name, kind.names, documented);
     const std::string class_name = ClassNameOf(name);
     OrderAsKeras(class_name, fields);

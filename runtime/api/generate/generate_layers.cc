@@ -77,6 +77,11 @@ class FieldCollector : public model::ArgumentVisitor {
     if (rule.required) return AddRequired("Integers", name, rule.expected);
     Add("Integers", name, ListOf(value), rule.expected);
   }
+  void CountOrList(std::string_view name, int64_t& count, std::vector<int64_t>& list,
+                   const model::IntegerRule& rule) override {
+    if (rule.required) return AddRequired("Integers", name, rule.expected);
+    Add("Integers", name, list.empty() ? std::to_string(count) : ListOf(list), rule.expected);
+  }
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const model::IntegerRule& rule) override {
     if (rule.required) return AddRequired("Integers", name);
@@ -84,7 +89,7 @@ class FieldCollector : public model::ArgumentVisitor {
   }
   void Margins(std::string_view name, std::vector<int64_t>& value) override {
     Add("Integers", name, ListOf(value),
-        "one number, one per axis, or two per axis: before, after");
+        "one number for all axes, one number per axis, or two numbers per axis (before, after)");
     fields_.back().set =
         StrCat("form.SetMargins(\"", name, "\", ", name, ", ", value.size() / 2, ");");
   }

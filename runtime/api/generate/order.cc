@@ -38,6 +38,7 @@ struct Move {
 
 constexpr Move kMoves[] = {
     {"AdamW", "weight_decay", ""},
+    {"BatchNormalization", "synchronized", "gamma_constraint"},
     {"Bidirectional", "backward_layer", "merge_mode"},
     {"DepthwiseConv1D", "depth_multiplier", "padding"},
     {"DepthwiseConv2D", "depth_multiplier", "padding"},

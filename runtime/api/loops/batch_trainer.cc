@@ -3,39 +3,15 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/api/session.h"
+#include "runtime/api/loops/batch_form.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/model/apply_layer.h"
+#include "runtime/model/build.h"
 #include "runtime/strategy/select.h"
-#include "runtime/train/evaluation.h"
 #include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 namespace {
-
-void DescribeArrays(const Tensor& only, const std::map<std::string, Tensor>& named,
-                    std::string& text) {
-  const auto add = [&](const std::string& name, const Tensor& array) {
-    if (!array.present()) return;
-    const tfjob::Tensor& tensor = Access::Data(array);
-    text += StrCat(name, " ", tfjob::Name(tensor.dtype()));
-    for (int axis = 1; axis < tensor.shape().rank(); ++axis)
-      text += StrCat(" ", tensor.shape().dim(axis));
-    text += "\n";
-  };
-  add("", only);
-  for (const auto& [name, array] : named) add(name, array);
-  text += ";\n";
-}
-
-// Returns a description that is the same for all batches with the same arrays, types and shapes of
-// examples.
-std::string FormOf(const Batch& batch) {
-  std::string text;
-  DescribeArrays(batch.x, batch.inputs, text);
-  DescribeArrays(batch.y, batch.targets, text);
-  DescribeArrays(batch.sample_weight, batch.sample_weights, text);
-  return text;
-}
 
 // Returns the arrays of the batch as a source. Sets data.train of `config`.
 StatusOr<std::shared_ptr<const tfjob::data::Source>> SourceOf(const Batch& batch,
@@ -62,12 +38,6 @@ StatusOr<config::TrainingConfig> ConfigOfBatches(const CompiledData& model,
   return config;
 }
 
-tfjob::Status CheckAlone(const CompiledData& model) {
-  if (IsAlone(model.strategy().tf_config)) return OkStatus();
-  return Unimplemented("a job of several tasks cannot take single steps yet; use Fit, or the ",
-                       "devices of one task (Strategy::Mirrored)");
-}
-
 // Refuses policies that adjust the scale of the loss. With such a policy, numbers that are not
 // finite are normal, but Step would report them as an error.
 tfjob::Status CheckPolicies(const CompiledData& model) {
@@ -77,65 +47,6 @@ tfjob::Status CheckPolicies(const CompiledData& model) {
                        "use mixed_bfloat16, or Fit");
 }
 
-void AddBatch(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {
-  // The number of sums has changed if only `totals` or only `batch` has sample weights. In this
-  // case, start over.
-  if (totals.metric_sums.size() != batch.metric_sums.size()) totals = {};
-  totals.metric_sums.resize(batch.metric_sums.size());
-  totals.loss_sum += batch.loss_sum;
-  totals.examples += batch.examples;
-  for (size_t i = 0; i < batch.metric_sums.size(); ++i)
-    totals.metric_sums[i] += batch.metric_sums[i];
-}
-
-// Returns the trainer in `holder`. Replaces it first if it does not accept batches of this form.
-StatusOr<BatchTrainer*> TrainerFor(CompiledData& model, NotCopied<BatchTrainer>& holder,
-                                   const Batch& batch, const ClassWeights& class_weight) {
-  RETURN_IF_ERROR(model.ExpectNoFit());
-  BatchTrainer* const held = holder.get();
-  if (held != nullptr && held->Takes(model, batch, class_weight)) return held;
-  RETURN_IF_ERROR(model.Settle());
-  ASSIGN_OR_RETURN(auto made, BatchTrainer::Create(model, batch, class_weight));
-  holder.set(std::move(made));
-  return holder.get();
-}
-
-struct Trained {
-  strategy::MetricTotals totals;
-  BatchTrainer* trainer = nullptr;
-};
-
-StatusOr<Trained> TrainOn(CompiledData& model, const Batch& batch,
-                          const ClassWeights& class_weight) {
-  ASSIGN_OR_RETURN(BatchTrainer * trainer, TrainerFor(model, model.trainer, batch, class_weight));
-  ASSIGN_OR_RETURN(strategy::MetricTotals totals, trainer->Train(model, batch));
-  AddBatch(totals, model.on_batches);
-  return Trained{std::move(totals), trainer};
-}
-
-StatusOr<BatchReport> StepOn(CompiledData& model, const Batch& batch,
-                             const ClassWeights& class_weight) {
-  ASSIGN_OR_RETURN(const Trained trained, TrainOn(model, batch, class_weight));
-  return BatchReport{
-      .loss = trained.totals.loss(),
-      .metrics = Metrics(train::NamedValues(trained.trainer->definition(), trained.totals)),
-      .examples = trained.totals.examples,
-      .step = trained.trainer->step()};
-}
-
-StatusOr<Metrics> TrainAndReport(CompiledData& model, const Batch& batch,
-                                 const ClassWeights& class_weight) {
-  ASSIGN_OR_RETURN(const Trained trained, TrainOn(model, batch, class_weight));
-  return Metrics(train::NamedValues(trained.trainer->definition(), model.on_batches));
-}
-
-StatusOr<Metrics> TestAndReport(CompiledData& model, const Batch& batch) {
-  ASSIGN_OR_RETURN(BatchTrainer * trainer, TrainerFor(model, model.tester, batch, {}));
-  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, trainer->Test(model, batch));
-  AddBatch(totals, model.on_batches);
-  return Metrics(train::NamedValues(trainer->definition(), model.on_batches));
-}
-
 }  // namespace
 
 BatchTrainer::BatchTrainer(train::TaskOptions task)
@@ -143,8 +54,12 @@ BatchTrainer::BatchTrainer(train::TaskOptions task)
 
 StatusOr<std::shared_ptr<BatchTrainer>> BatchTrainer::Create(CompiledData& model,
                                                              const Batch& batch,
-                                                             const ClassWeights& class_weight) {
-  RETURN_IF_ERROR(CheckAlone(model));
+                                                             const ClassWeights& class_weight,
+                                                             bool together) {
+  if (together && RowsOf(batch) == 0) {
+    ASSIGN_OR_RETURN(const Batch one, OneExampleLike(batch));
+    return Create(model, one, class_weight, together);
+  }
   RETURN_IF_ERROR(CheckPolicies(model));
   ASSIGN_OR_RETURN(config::TrainingConfig config, ConfigOfBatches(model, class_weight));
   ASSIGN_OR_RETURN(const auto source, SourceOf(batch, model, config));
@@ -159,6 +74,7 @@ StatusOr<std::shared_ptr<BatchTrainer>> BatchTrainer::Create(CompiledData& model
   std::shared_ptr<BatchTrainer> trainer(new BatchTrainer(TaskOptionsOf(model, config)));
   ASSIGN_OR_RETURN(const train::BatchColumns columns,
                    train::ColumnsOf(config, train::Split::kTrain, definition.model, *source));
+  trainer->together_ = together;
   trainer->form_ = FormOf(batch);
   trainer->scale_ = batch.scale;
   trainer->class_weight_ = class_weight;
@@ -176,27 +92,38 @@ bool BatchTrainer::Takes(const CompiledData& model, const Batch& batch,
 
 tfjob::Status BatchTrainer::MakeStrategy(const CompiledData& model) {
   ASSIGN_OR_RETURN(exec::Device device, context_.device());
-  strategy::TrainingTask task{.config = model.config.strategy,
+  strategy::StrategyOptions options{
+      .definition = definition_,
+      .device = std::move(device),
+      .on_non_finite = context_.config().on_non_finite,
+      .provide_state = [this](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+        return *loaded_;
+      }};
+  config::StrategyConfig config = model.config.strategy;
+  if (together_) {
+    options.compression = config.compression;
+    options.replica = cluster::TrainingRank(context_.tf_config(), context_.tf_config().task);
+    ASSIGN_OR_RETURN(auto made, GroupStrategy::Create(std::move(options), config.bytes_per_pack));
+    group_strategy_ = made.get();
+    strategy_ = std::move(made);
+    return OkStatus();
+  }
+  // A task that trains alone forms no group.
+  if (config.kind == config::StrategyKind::kMultiWorkerMirrored)
+    config.kind = config::StrategyKind::kOneDevice;
+  strategy::TrainingTask task{.config = std::move(config),
                               .tf_config = context_.tf_config(),
                               .identity = context_.identity(),
                               .credentials = context_.credentials(),
                               .global_batch = definition_.build.batch_size};
-  ASSIGN_OR_RETURN(strategy_,
-                   strategy::MakeStrategy(std::move(task),
-                                          {.definition = definition_,
-                                           .device = std::move(device),
-                                           .on_non_finite = context_.config().on_non_finite,
-                                           .provide_state = [this](const state::Snapshot*)
-                                               -> StatusOr<state::Snapshot> { return *loaded_; }}));
+  ASSIGN_OR_RETURN(strategy_, strategy::MakeStrategy(std::move(task), std::move(options)));
   return OkStatus();
 }
 
 tfjob::Status BatchTrainer::Read(const CompiledData& model, const Batch& batch) {
-  config::TrainingConfig config;
-  ASSIGN_OR_RETURN(const auto source, SourceOf(batch, model, config));
-  const int64_t rows = source->size();
-  RETURN_IF_ERROR(Annotate(CheckBatchSize("examples", rows), "the batch"));
-  ASSIGN_OR_RETURN(const auto reader, source->Open(columns_));
+  const int64_t rows = RowsOf(batch);
+  const bool empty = together_ && rows == 0;
+  if (!empty) RETURN_IF_ERROR(Annotate(CheckBatchSize("examples", rows), "the batch"));
   std::vector<tfjob::data::NamedTensor>& tensors = batch_.tensors;
   if (tensors.empty() || batch_.size() != rows) {
     tensors.clear();
@@ -204,6 +131,10 @@ tfjob::Status BatchTrainer::Read(const CompiledData& model, const Batch& batch) 
       tensors.push_back(
           {column.name, tfjob::Tensor(column.dtype, model::Batched(rows, column.shape))});
   }
+  if (empty) return OneExampleLike(batch).status();
+  config::TrainingConfig config;
+  ASSIGN_OR_RETURN(const auto source, SourceOf(batch, model, config));
+  ASSIGN_OR_RETURN(const auto reader, source->Open(columns_));
   std::vector<int64_t> all(static_cast<size_t>(rows));
   std::iota(all.begin(), all.end(), 0);
   return reader->Read(all, tensors);
@@ -225,16 +156,18 @@ tfjob::Status BatchTrainer::Load(const std::shared_ptr<const state::Snapshot>& v
 void BatchTrainer::Reset(CompiledData& model) {
   if (model.newest.get() == this && !model.Settle().ok()) return;
   strategy_ = nullptr;
+  group_strategy_ = nullptr;
   loaded_ = nullptr;
 }
 
-StatusOr<strategy::MetricTotals> BatchTrainer::Train(CompiledData& model, const Batch& batch) {
+tfjob::Status BatchTrainer::PrepareStep(CompiledData& model, const Batch& batch) {
   RETURN_IF_ERROR(Read(model, batch));
   if (strategy_ == nullptr) RETURN_IF_ERROR(MakeStrategy(model));
-  if (model.newest.get() != this) {
-    RETURN_IF_ERROR(model.Settle());
-    RETURN_IF_ERROR(Load(model.values));
-  }
+  return model.newest.get() == this ? OkStatus() : model.Settle();
+}
+
+StatusOr<strategy::MetricTotals> BatchTrainer::TakeStep(CompiledData& model) {
+  if (model.newest.get() != this) RETURN_IF_ERROR(Load(model.values));
   strategy::MetricTotals totals;
   const StatusOr<strategy::StepOutcome> outcome = strategy_->Step(batch_, totals);
   if (!outcome.ok()) {
@@ -267,10 +200,23 @@ tfjob::Status BatchTrainer::MakeEvaluation() {
   return OkStatus();
 }
 
-StatusOr<strategy::MetricTotals> BatchTrainer::Test(CompiledData& model, const Batch& batch) {
+tfjob::Status BatchTrainer::PrepareTest(CompiledData& model, const Batch& batch) {
   RETURN_IF_ERROR(Read(model, batch));
   RETURN_IF_ERROR(model.Settle());
-  if (programs_ == nullptr) RETURN_IF_ERROR(MakeEvaluation());
+  return programs_ == nullptr ? MakeEvaluation() : OkStatus();
+}
+
+size_t BatchTrainer::sums() const {
+  size_t sums = 0;
+  for (const tfjob::model::MetricFetch& metric :
+       tfjob::model::MetricsOf(definition_.model, definition_.build))
+    sums += static_cast<size_t>(metric.sums);
+  return sums;
+}
+
+StatusOr<strategy::MetricTotals> BatchTrainer::Test(CompiledData& model) {
+  strategy::MetricTotals totals{.metric_sums = std::vector<double>(sums())};
+  if (batch_.size() == 0) return totals;
   if (evaluated_ != model.values) {
     evaluated_ = nullptr;
     RETURN_IF_ERROR(strategy::LoadValues(definition_, *model.values, *store_));
@@ -278,25 +224,19 @@ StatusOr<strategy::MetricTotals> BatchTrainer::Test(CompiledData& model, const B
   }
   ASSIGN_OR_RETURN(strategy::ModelProgram * program, programs_->ForBatchSize(batch_.size()));
   RETURN_IF_ERROR(program->Run(batch_, model.values->global_step, definition_.seed));
-  strategy::MetricTotals totals;
   program->AddTotals(totals);
   return totals;
 }
 
-Result<BatchReport> CompiledModel::Step(const Batch& batch, const ClassWeights& class_weight) {
-  return ToPublic(StepOn(*data_, batch, class_weight));
-}
-
-Result<Metrics> CompiledModel::TrainOnBatch(const Batch& batch, const ClassWeights& class_weight) {
-  return ToPublic(TrainAndReport(*data_, batch, class_weight));
-}
-
-Result<Metrics> CompiledModel::TestOnBatch(const Batch& batch) {
-  return ToPublic(TestAndReport(*data_, batch));
-}
-
-void CompiledModel::ResetMetrics() {
-  data_->on_batches = {};
+StatusOr<uint64_t> BatchTrainer::Digest() const {
+  Fnv1a digest;
+  digest.Add(StrCat("scale: ", scale_));
+  for (const auto& [label, weight] : class_weight_) digest.Add(StrCat(label, ": ", weight));
+  if (group_strategy_ != nullptr) return digest.Add(group_strategy_->agreement()).hash();
+  ASSIGN_OR_RETURN(const model::BuiltGraph evaluation,
+                   strategy::BuildGraph(definition_, model::Mode::kEval, /*batch_size=*/1,
+                                        /*with_updates=*/false));
+  return digest.Add(evaluation.graph.ToString()).hash();
 }
 
 }  // namespace tfjob::api

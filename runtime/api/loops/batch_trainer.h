@@ -9,6 +9,7 @@
 
 #include "runtime/api/batch.h"
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/loops/group_strategy.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/strategy/model/model_program.h"
@@ -25,19 +26,35 @@ using ClassWeights = std::map<int64_t, double>;
 // shapes. Owned by one thread.
 class BatchTrainer : public LiveValues {
  public:
-  // Creates the model's variables, unless they exist. Returns Unimplemented if the job has several
-  // tasks. If the data are invalid, returns the same errors as Fit.
+  // Creates the model's variables, unless they exist. With `together`, the trainer takes steps
+  // together with the other tasks of the job, and accepts batches without examples. If the data
+  // are invalid, returns the same errors as Fit.
   static StatusOr<std::shared_ptr<BatchTrainer>> Create(CompiledData& model, const Batch& batch,
-                                                        const ClassWeights& class_weight);
+                                                        const ClassWeights& class_weight,
+                                                        bool together);
 
   // Returns whether the trainer can train or test on the batch.
   bool Takes(const CompiledData& model, const Batch& batch, const ClassWeights& class_weight) const;
 
-  // Train takes one training step from the newest values of the model, and Test evaluates these
-  // values. Both return the totals of the batch. If they return an error, the model has not
+  // Reads the batch, and prepares a step or a test on it. If it returns an error, the model has not
   // changed.
-  StatusOr<strategy::MetricTotals> Train(CompiledData& model, const Batch& batch);
-  StatusOr<strategy::MetricTotals> Test(CompiledData& model, const Batch& batch);
+  tfjob::Status PrepareStep(CompiledData& model, const Batch& batch);
+  tfjob::Status PrepareTest(CompiledData& model, const Batch& batch);
+  // TakeStep takes one training step from the newest values of the model, and returns the totals of
+  // the batch over all tasks. Test evaluates the model's values, and returns the totals of this
+  // task's batch. If they return an error, the model has not changed.
+  StatusOr<strategy::MetricTotals> TakeStep(CompiledData& model);
+  StatusOr<strategy::MetricTotals> Test(CompiledData& model);
+
+  // Returns the number of MetricTotals::metric_sums.
+  size_t sums() const;
+  int64_t examples() const { return batch_.size(); }  // of the last batch that was prepared
+  // Returns a digest of the properties that must be equal in all tasks. Call after PrepareStep or
+  // PrepareTest.
+  StatusOr<uint64_t> Digest() const;
+  // Returns the strategy of steps that several tasks take together; null before PrepareStep, or if
+  // this task takes steps alone.
+  GroupStrategy* group_strategy() const { return group_strategy_; }
 
   const strategy::ModelDefinition& definition() const { return definition_; }
   int64_t step() const override { return step_; }
@@ -54,6 +71,7 @@ class BatchTrainer : public LiveValues {
   void Reset(CompiledData& model);
 
   train::TaskContext context_;
+  bool together_ = false;
   std::string form_;
   double scale_ = 1;  // the scale of the batches
   ClassWeights class_weight_;
@@ -62,6 +80,7 @@ class BatchTrainer : public LiveValues {
   std::vector<tfjob::data::Column> columns_;
   tfjob::data::Batch batch_;  // the examples, in the form that the programs read
   std::unique_ptr<strategy::Strategy> strategy_;
+  GroupStrategy* group_strategy_ = nullptr;          // strategy_, if it is one
   std::unique_ptr<variables::VariableStore> store_;  // for evaluation; null before first use
   std::unique_ptr<strategy::ProgramCache> programs_;
   // The values that the strategy and the evaluation, respectively, have last loaded or returned.

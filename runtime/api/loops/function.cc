@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "runtime/api/loops/step_data.h"
+#include "runtime/api/loops/task_group.h"
 #include "runtime/api/session.h"
 #include "runtime/base/did_you_mean.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/steps/nodes.h"
+#include "runtime/steps/step_graph.h"
 #include "runtime/tensor/half.h"
 
 namespace tfjob::api {
@@ -64,6 +67,34 @@ tfjob::Status Record(const std::vector<Input>& inputs, const StepBody& body, Ste
   return data.Finish();
 }
 
+// Returns the inputs and models in the form " (x float32[1]) of model a, b".
+std::string FunctionNameOf(const steps::Definition& definition) {
+  std::string inputs, models;
+  for (const steps::Input& input : definition.inputs)
+    inputs += StrCat(inputs.empty() ? "" : ", ", input.name, " ", input.example.ToString());
+  for (const steps::StepModel& model : definition.models)
+    models += StrCat(models.empty() ? "" : ", ", model.model.name);
+  return StrCat(" (", inputs, ") of model ", models);
+}
+
+// Returns a digest of everything that must be equal in all tasks that run the function together.
+StatusOr<uint64_t> DigestOfStep(const steps::Definition& definition) {
+  ASSIGN_OR_RETURN(const steps::BuiltStep built,
+                   steps::BuildStep(definition, /*examples=*/1, /*replica=*/0, /*updates=*/true));
+  Fnv1a digest;
+  digest.Add(built.graph.ToString()).Add(StrCat("seed: ", definition.seed));
+  for (const steps::StepModel& model : definition.models) {
+    digest.Add(PrintJson(optimizer::ToJson(model.optimizer)));
+    digest.Add(
+        StrCat("clipping: ", static_cast<int>(model.clipping.kind), " ", model.clipping.limit));
+  }
+  for (const steps::Result& result : definition.results) {
+    digest.Add(StrCat(result.name, ": ", static_cast<int>(result.reduction), " ",
+                      result.over_examples ? 1 : 0));
+  }
+  return digest.hash();
+}
+
 StatusOr<std::shared_ptr<FunctionData>> MakeFunction(
     const std::shared_ptr<const SessionData>& session, const std::vector<Input>& inputs,
     const StepBody& body) {
@@ -84,6 +115,12 @@ StatusOr<std::shared_ptr<FunctionData>> MakeFunction(
   }
   ASSIGN_OR_RETURN(made->runner, made->workspace->MakeRunner(std::move(data.definition),
                                                              PointersTo(made->models)));
+  ASSIGN_OR_RETURN(const int tasks, TasksOfLoops(Access::Data(session->strategy)));
+  if (tasks > 1) {
+    made->name = StrCat("function ", made->workspace->NextFunction(),
+                        FunctionNameOf(made->runner->definition()));
+    ASSIGN_OR_RETURN(made->digest, DigestOfStep(made->runner->definition()));
+  }
   return made;
 }
 
@@ -116,7 +153,8 @@ tfjob::Status NoArray(const Batch& batch, const std::string& input) {
                          DidYouMean(input, names));
 }
 
-tfjob::Status CheckArray(const steps::Input& input, const tfjob::Tensor& array, int64_t rows) {
+tfjob::Status CheckArray(const steps::Input& input, const tfjob::Tensor& array, int64_t rows,
+                         int64_t least_rows) {
   const bool fits = array.dtype() == input.example.dtype && array.shape().rank() > 0 &&
                     model::ExampleOf(array.shape()) == input.example.shape;
   if (!fits) {
@@ -124,15 +162,17 @@ tfjob::Status CheckArray(const steps::Input& input, const tfjob::Tensor& array, 
                            input.example.ToString(), ", got ", tfjob::Name(array.dtype()),
                            array.shape().ToString());
   }
-  if (rows < 1 || rows > kMostBatch)
-    return InvalidArgument(input.name, ": expected 1 to ", kMostBatch, " examples, got ", rows);
+  if (rows < least_rows || rows > kMostBatch) {
+    return InvalidArgument(input.name, ": expected ", least_rows, " to ", kMostBatch,
+                           " examples, got ", rows);
+  }
   if (array.shape().dim(0) == rows) return OkStatus();
   return InvalidArgument(input.name, ": expected ", rows, " examples, as in the first input, got ",
                          array.shape().dim(0));
 }
 
 StatusOr<std::vector<tfjob::Tensor>> ArraysOf(const steps::Definition& definition,
-                                              const Batch& batch) {
+                                              const Batch& batch, int64_t least_rows) {
   if (batch.scale != 1) {
     return InvalidArgument("scale: expected 1, got ", batch.scale,
                            "; multiply by the scale in the step");
@@ -144,7 +184,7 @@ StatusOr<std::vector<tfjob::Tensor>> ArraysOf(const steps::Definition& definitio
     const tfjob::Tensor& tensor = Access::Data(*array);
     const int64_t rows = arrays.empty() ? (tensor.shape().rank() > 0 ? tensor.shape().dim(0) : 0)
                                         : arrays[0].shape().dim(0);
-    RETURN_IF_ERROR(CheckArray(input, tensor, rows));
+    RETURN_IF_ERROR(CheckArray(input, tensor, rows, least_rows));
     arrays.push_back(tensor);
   }
   return arrays;
@@ -166,12 +206,64 @@ tfjob::Status Refresh(FunctionData& data) {
   return OkStatus();
 }
 
-StatusOr<StepResults> RunFunction(FunctionData& data, const Batch& batch) {
+struct FunctionRun {
+  std::vector<tfjob::Tensor> arrays;
+  steps::Totals totals;  // of this task
+};
+
+StatusOr<FunctionRun> PrepareFunctionRun(FunctionData& data, const Batch& batch,
+                                         int64_t least_rows) {
   RETURN_IF_ERROR(Refresh(data));
-  ASSIGN_OR_RETURN(const std::vector<tfjob::Tensor> arrays,
-                   ArraysOf(data.runner->definition(), batch));
-  ASSIGN_OR_RETURN(std::vector<tfjob::Tensor> results,
-                   data.workspace->Run(*data.runner, PointersTo(data.models), arrays));
+  FunctionRun run;
+  ASSIGN_OR_RETURN(run.arrays, ArraysOf(data.runner->definition(), batch, least_rows));
+  ASSIGN_OR_RETURN(run.totals, data.workspace->PrepareRun(*data.runner, PointersTo(data.models),
+                                                          run.arrays[0].shape().dim(0)));
+  return run;
+}
+
+StatusOr<std::vector<tfjob::Tensor>> RunFunctionAlone(FunctionData& data, const Batch& batch) {
+  ASSIGN_OR_RETURN(const FunctionRun run, PrepareFunctionRun(data, batch, /*least_rows=*/1));
+  return data.workspace->Run(*data.runner, PointersTo(data.models), run.arrays, run.totals,
+                             /*group=*/nullptr);
+}
+
+steps::Announcement DescribeFunctionRun(const FunctionData& data,
+                                        const StatusOr<FunctionRun>& run) {
+  steps::Announcement made{.call = data.name, .digest = data.digest, .error = run.status()};
+  if (!run.ok()) return made;
+  for (const auto& model : data.models) made.steps.push_back(StepsToAnnounce(*model));
+  made.examples = run->totals.examples;
+  made.counts = run->totals.counts;
+  return made;
+}
+
+// Runs the function together with the other tasks. Results with one row per example are those of
+// this task's examples.
+StatusOr<std::vector<tfjob::Tensor>> RunFunctionTogether(FunctionData& data, const Batch& batch,
+                                                         steps::StepGroup& group) {
+  StatusOr<FunctionRun> run = PrepareFunctionRun(data, batch, /*least_rows=*/0);
+  ASSIGN_OR_RETURN(steps::Agreed agreed, group.Announce(DescribeFunctionRun(data, run)));
+  for (size_t m = 0; m < data.models.size(); ++m)
+    if (agreed.sends[m]) RETURN_IF_ERROR(ShareValues(*data.models[m], group));
+  const steps::Totals totals{.examples = agreed.examples,
+                             .replicas = agreed.tasks_with_examples,
+                             .counts = std::move(agreed.counts)};
+  auto results =
+      data.workspace->Run(*data.runner, PointersTo(data.models), run->arrays, totals, &group);
+  if (results.ok()) return results;
+  if (data.runner->exchange_failed()) return group.Check(results.status());
+  group.Fail(results.status());
+  return results;
+}
+
+StatusOr<StepResults> RunFunction(FunctionData& data, const Batch& batch) {
+  ASSIGN_OR_RETURN(TaskGroup * group, data.workspace->Group(*data.models[0]));
+  const auto run = [&]() -> StatusOr<std::vector<tfjob::Tensor>> {
+    if (group == nullptr) return RunFunctionAlone(data, batch);
+    MutexLock turn(group->mutex());
+    return RunFunctionTogether(data, batch, group->steps());
+  };
+  ASSIGN_OR_RETURN(std::vector<tfjob::Tensor> results, run());
   std::map<std::string, Tensor> named;
   for (size_t i = 0; i < results.size(); ++i) {
     named[data.runner->definition().results[i].name] = Access::MakeTensor(std::move(results[i]));

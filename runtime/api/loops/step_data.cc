@@ -10,7 +10,7 @@
 namespace tfjob::api {
 namespace {
 
-// Returns the JSON with which a call refers to input i as an argument, in the form that
+// Returns the JSON that a call uses to refer to input i as an argument, in the form that
 // ReadKerasCall reads.
 Json InputArgument(size_t i) {
   Json config = {{"shape", Json::array({nullptr})}, {"dtype", "float32"}};

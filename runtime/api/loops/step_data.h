@@ -21,7 +21,7 @@ namespace tfjob::api {
 struct StepValue {
   std::string name;  // of the function that returned it, for error messages
   steps::Emit emit;
-  int64_t owner = 0;  // the `number` of the StepData to which the value belongs
+  int64_t owner = 0;  // the `number` of the StepData that the value belongs to
 };
 
 struct StepData {
@@ -50,7 +50,7 @@ struct StepData {
   void Fail(tfjob::Status status) { error.Update(std::move(status)); }
   // Returns a new value of this step.
   Symbol Make(const std::string& name, std::vector<Symbol> inputs, steps::Emit emit) const;
-  // Returns the model's index in `models`, and adds the model if necessary. If the model cannot be
+  // Returns the model's index in `models`, adding it first if necessary. If the model cannot be
   // used, records an error that starts with `function`, and returns 0.
   size_t NumberOf(const CompiledModel& model, const char* function);
   // Returns a value for each trainable variable of the model, or none if the variables are unknown.
@@ -65,11 +65,13 @@ struct StepData {
 
 struct FunctionData {
   std::shared_ptr<Workspace> workspace;
+  std::string name;     // for error messages: "function 0 (x float32[1]) of model a"
+  uint64_t digest = 0;  // of the step; 0 if this task runs it alone
   std::vector<std::shared_ptr<CompiledData>> models;
   std::unique_ptr<steps::StepRunner> runner;
 };
 
-// Appends values, and the calls on which they depend, to a definition.
+// Appends values, and the calls that they depend on, to a definition.
 class StepWriter {
  public:
   // All symbols passed to Write must belong to the step `owner`.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/api/loops/task_group.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/train/job/make_optimizer.h"
 
@@ -29,11 +30,26 @@ steps::StepModel StepModelOf(const CompiledData& model, const std::string& prefi
   return made;
 }
 
+StatusOr<TaskGroup*> Workspace::Group(const StrategyData& strategy,
+                                      const config::TrainingConfig& config) {
+  ASSIGN_OR_RETURN(const int tasks, TasksOfLoops(strategy));
+  if (tasks == 1) return nullptr;
+  MutexLock lock(group_mutex_);
+  RETURN_IF_ERROR(group_error_);
+  if (group_ != nullptr) return group_.get();
+  StatusOr<std::shared_ptr<TaskGroup>> made = TaskGroup::Create(strategy, config);
+  group_error_ = made.status();
+  RETURN_IF_ERROR(group_error_);
+  group_ = *std::move(made);
+  return group_.get();
+}
+
 tfjob::Status Workspace::Prepare(const CompiledData& model) {
-  const StrategyData& strategy = model.strategy();
-  if (!IsAlone(strategy.tf_config)) {
-    return Unimplemented("Function: a job of several tasks cannot run functions yet; use Fit, or ",
-                         "the devices of one task (Strategy::Mirrored)");
+  const config::StrategyConfig& strategy = model.config.strategy;
+  ASSIGN_OR_RETURN(const int tasks, TasksOfLoops(model.strategy()));
+  if (tasks > 1 && strategy.compression != config::Compression::kNone) {
+    return Unimplemented("compression: functions send gradients in their own types; use none, or ",
+                         "Step instead of functions");
   }
   MutexLock lock(mutex_);
   if (memory_ != nullptr) return OkStatus();
@@ -41,11 +57,19 @@ tfjob::Status Workspace::Prepare(const CompiledData& model) {
                                                       RealClock());
   ASSIGN_OR_RETURN(const exec::Device device, context->device());
   const int threads = device.pool == nullptr ? 1 : device.pool->threads() + 1;
+  const int rank = cluster::TrainingRank(context->tf_config(), context->tf_config().task);
   ASSIGN_OR_RETURN(memory_, steps::Memory::Create({.device = device,
-                                                   .devices = DevicesOf(model.config.strategy),
-                                                   .threads = threads}));
+                                                   .devices = DevicesOf(strategy),
+                                                   .threads = threads,
+                                                   .task = tasks > 1 ? rank : 0,
+                                                   .tasks = tasks}));
   context_ = std::move(context);
   return OkStatus();
+}
+
+int64_t Workspace::NextFunction() {
+  MutexLock lock(mutex_);
+  return functions_++;
 }
 
 StatusOr<std::shared_ptr<LiveModel>> Workspace::Bind(CompiledData& model) {
@@ -76,21 +100,30 @@ StatusOr<std::unique_ptr<steps::StepRunner>> Workspace::MakeRunner(
   return steps::StepRunner::Create(std::move(definition), memory_);
 }
 
-StatusOr<std::vector<tfjob::Tensor>> Workspace::Run(steps::StepRunner& runner,
-                                                    std::span<CompiledData* const> models,
-                                                    std::span<const tfjob::Tensor> inputs) {
-  std::vector<int64_t> steps;
+StatusOr<steps::Totals> Workspace::PrepareRun(steps::StepRunner& runner,
+                                              std::span<CompiledData* const> models, int64_t rows) {
   for (CompiledData* const model : models) {
     RETURN_IF_ERROR(model->ExpectNoFit());
     if (model->newest.get() != model->live.get()) RETURN_IF_ERROR(model->Settle());
   }
   MutexLock lock(mutex_);
+  return runner.Prepare(rows);
+}
+
+StatusOr<std::vector<tfjob::Tensor>> Workspace::Run(steps::StepRunner& runner,
+                                                    std::span<CompiledData* const> models,
+                                                    std::span<const tfjob::Tensor> inputs,
+                                                    const steps::Totals& totals,
+                                                    steps::StepGroup* group) {
+  std::vector<int64_t> steps;
+  MutexLock lock(mutex_);
+  if (group != nullptr) memory_->Connect(group->communicator());
   for (CompiledData* const model : models) {
     LiveModel& live = *model->live.get();
     if (model->newest.get() == nullptr) RETURN_IF_ERROR(live.Load(*memory_, model->values));
     steps.push_back(live.step_);
   }
-  StatusOr<std::vector<tfjob::Tensor>> results = runner.Run(inputs, runs_++, steps);
+  StatusOr<std::vector<tfjob::Tensor>> results = runner.Run(inputs, runs_++, steps, totals);
   for (size_t m = 0; m < models.size(); ++m) {
     if (!runner.changes(m)) continue;
     LiveModel& live = *models[m]->live.get();
