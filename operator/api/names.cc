@@ -5,7 +5,11 @@
 namespace tfjob::api {
 
 std::string ReplicaName(const std::string& job_name, ReplicaType type, int32_t index) {
-  return StrCat(job_name, "-", LowerName(type), "-", index);
+  return StrCat(ReplicaNamePrefix(job_name, type), index);
+}
+
+std::string ReplicaNamePrefix(const std::string& job_name, ReplicaType type) {
+  return StrCat(job_name, "-", LowerName(type), "-");
 }
 
 std::string NetworkPolicyName(const std::string& job_name) {

@@ -44,6 +44,8 @@ using Labels = std::map<std::string, std::string>;
 
 // Returns the name that a replica's pod and service share: "mnist-worker-0".
 std::string ReplicaName(const std::string& job_name, ReplicaType type, int32_t index);
+// Returns the part of this name before the index: "mnist-worker-".
+std::string ReplicaNamePrefix(const std::string& job_name, ReplicaType type);
 
 // Returns the name of the job's NetworkPolicy: "mnist-tasks". The job's own name is not used,
 // because the user may already have a policy with that name.

@@ -139,6 +139,11 @@ std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view 
                 last_words.empty() ? "" : ": ", last_words);
 }
 
+std::string WorkerLostMessage(std::string_view name_space, std::string_view pod,
+                              std::string_view losses) {
+  return StrCat("Pod: ", name_space, ".", pod, " reports: ", losses);
+}
+
 std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
                                        int32_t code, std::string_view message) {
   return StrCat("Error pod ", pod, " container ", container, " exitCode: ", code,

@@ -1,5 +1,5 @@
 // Defines every reason that a condition or an event of this operator can have, and the exact
-// messages on which clients rely. docs/errors.md explains each reason; a test checks that it agrees
+// messages that clients rely on. docs/errors.md explains each reason; a test checks that it agrees
 // with this file.
 //
 // Two kinds of event have a reason that is not defined here: an event about a container has the
@@ -55,6 +55,7 @@ inline constexpr char kReasonFailedDeleteNetworkPolicy[] = "FailedDeleteNetworkP
 inline constexpr char kReasonDeletedJob[] = "SuccessfulDeleteJob";
 inline constexpr char kReasonFailedDeleteJob[] = "FailedDeleteJob";
 inline constexpr char kReasonExitedWithCode[] = "ExitedWithCode";
+inline constexpr char kReasonWorkerLost[] = "WorkerLost";
 inline constexpr char kReasonPodTemplateRestartPolicy[] = "SetPodTemplateRestartPolicy";
 inline constexpr char kReasonPodTemplateSchedulerName[] = "SetPodTemplateSchedulerName";
 inline constexpr char kReasonPodNameTaken[] = "PodNameTaken";
@@ -108,6 +109,9 @@ std::string FailedChangeMessage(std::string_view error);
 // `last_words` is the explanation that the container left; "" if it left none.
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code,
                                   std::string_view last_words);
+// `losses` is what the pod's container has written about tasks that its run has lost.
+std::string WorkerLostMessage(std::string_view name_space, std::string_view pod,
+                              std::string_view losses);
 // Describe problems of an active pod: a container that has terminated or is waiting, and a
 // condition that is not met.
 std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,

@@ -15,15 +15,16 @@ std::vector<Field> SchedulingPolicyFields() {
        .description = "The number of pods that must be schedulable before any of them starts.",
        .when_absent = "all replicas of all types"},
       {.name = "queue",
-       .description = "The queue of the pod group, read only by Volcano. It cannot be changed.",
+       .description =
+           "The queue of the pod group, read only by Volcano. The field cannot be changed.",
        .when_absent = "\"default\""},
       {.name = "minResources",
        .type = FieldType::kQuantities,
        .description = "The minimum resources of the gang, by name (cpu, memory, nvidia.com/gpu).",
        .when_absent = "computed from the requests of the first minAvailable pods"},
       {.name = "priorityClass",
-       .description = "The PriorityClass of the pod group, read by Volcano and Kueue. That of the "
-                      "pods is template.spec.priorityClassName."},
+       .description = "The PriorityClass of the pod group, read by Volcano and Kueue. The pods' "
+                      "own class is template.spec.priorityClassName."},
       {.name = "scheduleTimeoutSeconds",
        .type = FieldType::kInt32,
        .description = "How long the scheduler waits for the whole gang. Only scheduler-plugins "
@@ -46,8 +47,8 @@ std::vector<Field> EndFields() {
        .when_absent = "never"},
       {.name = "activeDeadlineSeconds",
        .type = FieldType::kInt64,
-       .description = "The job fails if it is active for longer, counted from status.startTime. "
-                      "For a resumed job the time starts over.",
+       .description = "The job fails if it is active for longer, counted from status.startTime. If "
+                      "the job is resumed, the time is counted from then.",
        .minimum = 0,
        .when_absent = "no deadline"},
       {.name = "backoffLimit",
@@ -72,12 +73,12 @@ std::vector<Field> RunPolicyFields() {
         .fields = SchedulingPolicyFields()},
        {.name = "suspend",
         .type = FieldType::kBool,
-        .description = "True deletes the job's pods and holds the job until it is false again. "
-                       "Queues such as Kueue set it.",
+        .description = "If true, the operator deletes the job's pods, and the job waits until the "
+                       "field is false again. Queues such as Kueue set it.",
         .stored_default = "false"},
        {.name = "managedBy",
         .description = "The controller that runs this job. A job with kueue.x-k8s.io/multikueue is "
-                       "left to that controller. It cannot be changed.",
+                       "left to that controller. The field cannot be changed.",
         .words = {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"},
         .when_absent = "\"kubeflow.org/training-operator\": this operator"},
        {.name = "restartScope",
@@ -94,25 +95,25 @@ std::vector<Field> ReplicaSpecFields() {
   return {
       {.name = "replicas",
        .type = FieldType::kInt32,
-       .description = "The number of pods of this type. It may be changed while the job runs: the "
-                      "highest indexes are removed first.",
+       .description = "The number of pods of this type. It may be changed while the job runs. If "
+                      "it is reduced, the highest indexes are removed first.",
        .minimum = 0,
        .maximum = kMaxReplicas,
        .when_absent = "1"},
       {.name = "restartPolicy",
        .description = "What happens when a replica fails. Never: the job fails. OnFailure: the "
-                      "replica is restarted. Always: it is also restarted after success. ExitCode: "
-                      "exit codes of 128 and more (signals) restart it, 1 to 127 fail the job. It "
-                      "overrides the template's own restartPolicy.",
+                      "replica is restarted. Always: the replica is restarted, even after success. "
+                      "ExitCode: exit codes of 128 and above (signals) restart the replica; 1 to "
+                      "127 fail the job. This policy overrides the template's own restartPolicy.",
        .words = {"", "Always", "OnFailure", "Never", "ExitCode"},
        .when_absent = "Never"},
       {.name = "template",
        .type = FieldType::kPodTemplate,
        .description = "The pod to create, a v1 PodTemplateSpec (kubectl explain pod.spec describes "
                       "its fields; every field is passed on). One container must be named "
-                      "\"tensorflow\": it gets TF_CONFIG, and its exit code decides. Its port "
-                      "named \"tfjob-port\" is the port of the TensorFlow cluster, or 2222 if "
-                      "there is none."},
+                      "\"tensorflow\": it gets TF_CONFIG, and its exit code decides whether the "
+                      "replica has succeeded. Its port named \"tfjob-port\" is the port of the "
+                      "TensorFlow cluster; without such a port, it is 2222."},
   };
 }
 
@@ -120,9 +121,10 @@ std::vector<Field> SpecFields() {
   return {
       {.name = "tfReplicaSpecs",
        .type = FieldType::kObjectMap,
-       .description = "The replicas by type: Chief or Master (coordinates and decides when the job "
-                      "ends), Worker (trains), PS (parameter server), Evaluator. Keys may be in "
-                      "any letter case. Without a Chief or Master, worker 0 decides.",
+       .description =
+           "The replicas by type: Chief or Master (coordinates and decides when the job ends), "
+           "Worker (trains), PS (parameter server), Evaluator. Keys may be in any letter case. "
+           "Without a Chief or Master, worker 0 decides when the job ends.",
        .required = true,
        .fields = ReplicaSpecFields()},
       {.name = "runPolicy",
@@ -178,15 +180,15 @@ std::vector<Field> ReplicaStatusFields() {
                       "it."},
       {.name = "restarts",
        .type = FieldType::kInt32,
-       .description = "Recreated pods and restarted containers after failures. It never decreases. "
-                      "backoffLimit limits the sum over all types."},
+       .description = "The number of pods recreated and containers restarted after failures. It "
+                      "never decreases. backoffLimit limits the sum over all types."},
       {.name = "completedIndexes",
        .description = "The indexes that have completed, such as \"0-3,7\". They are not run again, "
                       "even if their pods are gone."},
       {.name = "replacing",
        .type = FieldType::kStrings,
        .description = "UIDs of pods that are already counted in restarts, or need not be counted. "
-                      "They stay here for some minutes after the pods are gone."},
+                      "They remain in this list for some minutes after the pods are gone."},
   };
 }
 
@@ -194,17 +196,19 @@ std::vector<Field> StatusFields() {
   return {
       {.name = "conditions",
        .type = FieldType::kObjects,
-       .description = "The job's conditions, the latest change last: the type of the last one is "
-                      "the job's state. Succeeded and Failed are exclusive and final.",
+       .description =
+           "The job's conditions. The one that changed last is at the end of the list, and its "
+           "type is the job's state. Succeeded and Failed exclude each other and are final.",
        .fields = ConditionFields()},
       {.name = "replicaStatuses",
        .type = FieldType::kObjectMap,
-       .description = "Counts by replica type.",
+       .description = "The numbers of replicas in each state, by replica type.",
        .fields = ReplicaStatusFields()},
-      {.name = "ready", .description = "Active and total replicas of all types: \"4/6\"."},
+      {.name = "ready",
+       .description = "The numbers of active and of all replicas, over all types: \"4/6\"."},
       {.name = "restarts",
        .type = FieldType::kInt32,
-       .description = "The sum of restarts over all types.",
+       .description = "The number of restarts, over all types.",
        .stored_default = "0"},
       {.name = "startTime",
        .type = FieldType::kTime,
@@ -212,7 +216,7 @@ std::vector<Field> StatusFields() {
       {.name = "completionTime", .type = FieldType::kTime, .description = "When the job ended."},
       {.name = "lastReconcileTime",
        .type = FieldType::kTime,
-       .description = "Kept for readers of the Training Operator's status."},
+       .description = "Exists for programs that read the Training Operator's status."},
       {.name = "attempt",
        .type = FieldType::kInt32,
        .description = "The number of times that restartScope Job has restarted all replicas "

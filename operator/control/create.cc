@@ -30,15 +30,15 @@ policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Duration now) 
           metadata.uid, now};
 }
 
-// Returns true if the server dropped the pod's group membership. A server whose feature gate is off
-// does so silently.
+// Returns true if the server dropped the pod's group membership, as it does without an error if its
+// feature gate is off.
 bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
   const auto pod = client::As<objects::Pod>(created);
   return pod != nullptr && gang.scheduler == policy::GangScheduler::kNative && !gang.alone &&
          !pod->in_scheduling_group;
 }
 
-// Returns an error if pods would run under rules other than those that the job needs.
+// Returns an error if the NetworkPolicy does not have the rules that the job needs.
 Status CheckRules(const ActContext& context, const DesiredObject& wanted,
                   const client::Object& object, bool was_there) {
   if (wanted.kind != Kind::kNetworkPolicy) return OkStatus();
@@ -218,7 +218,8 @@ Outcome Creator::RecordFailure(const ActContext& context, const DesiredObject& w
 
 void Creator::RecordObject(const ActContext& context, const DesiredObject& wanted,
                            const CreateResult& result, std::vector<Child>& created) {
-  // The server has accepted an object, so report a later refusal again, as a new problem.
+  // The server has accepted an object, so any later refusal is a new problem, and is reported
+  // again.
   std::erase_if(context.memory.history.reported, IsCreateFailed);
   const Child child = {wanted.name, client::MetadataOf(*result.object).uid};
   if (result.was_there) {

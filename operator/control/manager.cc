@@ -239,7 +239,7 @@ void Manager::ReconcileOne(const std::string& key) {
   queue_->Done(key);
   std::optional<Duration> again_after = outcome.again_after;
   if (outcome.NeedsRetry()) {
-    // Do not log conflicts and cancellations at shutdown, which are routine.
+    // Do not log conflicts and cancellations at shutdown, because they are routine.
     if (outcome.next == Next::kFailed && !absl::IsCancelled(outcome.error)) {
       kLog.Warning("reconcile failed, will be retried",
                    {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.error}});

@@ -32,7 +32,7 @@ class JobReader {
   //    doubt for another reason;
   //  - kDone if the job's pod group or NetworkPolicy is not known yet;
   //  - kFailed if the API version of a native gang is needed but cannot be determined.
-  // Updates memory.history, to which the observation refers.
+  // Updates memory.history, which the observation refers to.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 
@@ -57,8 +57,8 @@ class JobReader {
   // Returns true if the job's NetworkPolicy is known or the time to wait for it has run out.
   bool SeesNetworkPolicy(const api::TFJob& job);
   void ObserveNodes(Observation& observation);
-  // Determines whether the server executed a status write whose response was lost or that may have
-  // been sent twice. If so, queues the events of that write.
+  // Finds out whether a status write took effect if its response was lost or it may have been sent
+  // twice. If so, queues the events of that write.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 
   const Dependencies dependencies_;

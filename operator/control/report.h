@@ -37,7 +37,7 @@ plan::NamedEvent DeletedEvent(const api::TFJob& job, objects::Kind kind,
 plan::NamedEvent DeleteFailedEvent(const api::TFJob& job, objects::Kind kind,
                                    const std::string& uid, const Status& error);
 
-// Reports that the server dropped a pod's membership in the group for which it was created.
+// Reports that the server dropped a pod's membership in the group that it was created for.
 plan::NamedEvent SchedulingGroupDroppedEvent(const api::TFJob& job, const std::string& pod);
 
 // Returns true if an event reports routine work ("Created pods: x, y") and may be dropped if there

@@ -12,7 +12,7 @@ using objects::Kind;
 using enum ReplicaType;
 using enum RestartPolicy;
 
-// Events must have the reasons and messages on which clients rely.
+// Events must have the reasons and messages that clients rely on.
 TEST(Report, FollowsActions) {
   const api::TFJob job = MakeJob({{kWorker, 1}});
   const plan::NamedEvent created = CreatedEvent(job, Kind::kPod, {{"mnist-worker-0", "u1"}});

@@ -59,8 +59,8 @@ reduced, the highest indexes are removed first. Running replicas keep the `TF_CO
 | column | meaning |
 |---|---|
 | State | the type of the last condition |
-| Ready | active and total replicas of all types |
-| Restarts | restarts after failures, of all types |
+| Ready | the numbers of active and of all replicas, over all types |
+| Restarts | restarts after failures, over all types |
 | Age | time since the job was created |
 | Started, Ended, Message | with `-o wide`: time since the start, time since the end, message of the last condition |
 
@@ -81,7 +81,7 @@ reduced, the highest indexes are removed first. Running replicas keep the `TF_CO
 | label `training.kubeflow.org/replica-index` | from `0` |
 | label `training.kubeflow.org/job-role` | pods: `master` on every chief and master, or on worker 0 if there is neither |
 | label `tfjob.dev/attempt` | pods: `status.attempt` |
-| annotation `tfjob.dev/key-id` | pods: the id of the operator's key under which the pod got [the job's key](operator.md#job-keys); none if it got none |
+| annotation `tfjob.dev/key-id` | pods: the id of the operator's key from which [the job's key](operator.md#job-keys) was derived; missing if the pod has no key |
 )";
 
 std::string TypeName(const Field& field) {
@@ -159,11 +159,10 @@ std::string PathOf(const Rule& rule) {
 
 void AppendRules(std::string& text) {
   text +=
-      "\n## What is refused\n\n"
-      "In addition to the types, words and bounds in the tables above, the API server enforces "
-      "rules in the definition itself. There is no webhook. Objects stored under older rules stay "
-      "readable, and their status can be written.\n\n"
-      "| field | message |\n|---|---|\n";
+      "\n## What is refused\n\nIn addition to the types, words and bounds in the tables above, the "
+      "API server enforces the rules below. They are part of the CRD, so there is no webhook. "
+      "Objects stored under older rules stay readable, and their status can be written.\n\n| field "
+      "| message |\n|---|---|\n";
   for (const Rule& rule : Rules()) {
     text += StrCat("| `", PathOf(rule), "` | ", rule.message, " |\n");
   }

@@ -53,7 +53,7 @@ struct RecorderOptions {
   // dropped. The default is enough for 1,000 jobs that arrive at once: each has a few events that
   // report its progress (a restart, the end), in addition to routine events about its pods.
   size_t queue = 5000;
-  // The part of `queue` that routine events may not use.
+  // The part of `queue` that routine events must not use.
   size_t reserve = 4000;
   // Returns whether an event is routine, such as an event about created pods. A job may have
   // hundreds of routine events. Routine events are sent last and dropped first. If this is unset,

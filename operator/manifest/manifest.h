@@ -26,8 +26,7 @@ struct ManifestObject {
 // Keeps namespaces as given, even if empty.
 StatusOr<std::vector<ManifestObject>> ParseManifest(std::string_view text, std::string_view what);
 
-// Contains the result of the checks, which `tfjob validate` prints and from which `tfjob run`
-// starts.
+// Contains the result of the checks. `tfjob validate` prints it, and `tfjob run` starts from it.
 struct ManifestReport {
   std::vector<ManifestObject> objects;  // those that could be decoded
   std::vector<std::string> errors;      // `where: path: message`, from parsing and api::Validate

@@ -82,7 +82,7 @@ std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& ve
   return deletes;
 }
 
-// Returns the snapshot's pod group to which `group` refers.
+// Returns the snapshot's pod group that `group` refers to.
 const objects::CustomResource& Find(const policy::Snapshot& snapshot,
                                     const policy::PodGroupRef& group) {
   const auto found =

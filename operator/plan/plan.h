@@ -69,8 +69,8 @@ struct Plan {
   // precede the pods: a pod that is created before its group would be placed alone, and a pod that
   // is created before the policy would be unprotected.
   std::vector<render::DesiredObject> creates;
-  // The TFJob to write to the status subresource, with the resourceVersion on which the decision
-  // was based; nullptr if the status does not change.
+  // The TFJob to write to the status subresource, with the resourceVersion that the decision was
+  // based on; nullptr if the status does not change.
   std::shared_ptr<const Json> status;
   std::vector<Delete> deletes;  // grouped by kind
   std::vector<NamedEvent> events;

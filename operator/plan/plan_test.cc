@@ -25,8 +25,8 @@ Plan PlanOf(Scene& scene, int64_t at) {
   return MakePlan(scene.job, verdict, *desired, scene.snapshot);
 }
 
-// The first plan creates services, and then pods. It writes the status with the resourceVersion on
-// which the decision was based.
+// The first plan creates services, and then pods. It writes the status with the resourceVersion
+// that the decision was based on.
 TEST(MakePlan, CreatesAndWrites) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   const Plan plan = PlanOf(scene, 0);

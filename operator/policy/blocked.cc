@@ -18,7 +18,7 @@ std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& na
 
 namespace {
 
-// Returns true if the job itself now has an object with this name.
+// Returns true if an object with this name now belongs to the job itself.
 bool IsOurs(const auto& objects, const std::string& name) {
   return std::any_of(objects.begin(), objects.end(),
                      [&](const auto& object) { return object->metadata.name == name; });

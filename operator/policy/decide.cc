@@ -95,6 +95,7 @@ void CleanUp(Draft& draft) {
 }
 
 void EndJob(const End& end, Draft& draft) {
+  ReportLosses(draft);
   ReportExitsAtEnd(draft);
   CountReplicas(draft.job, draft.replicas, draft.status());
   if (end.condition == ConditionType::kSucceeded) {

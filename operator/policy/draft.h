@@ -1,5 +1,5 @@
 // Represents a verdict under construction: the inputs of the steps of Decide, and the few functions
-// through which these steps change the verdict.
+// that these steps use to change the verdict.
 #pragma once
 
 #include <memory>

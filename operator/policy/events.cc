@@ -42,6 +42,20 @@ void ReportExit(const objects::Pod& pod, Draft& draft) {
   ReportExit(pod, false, draft);
 }
 
+void ReportLosses(Draft& draft) {
+  for (const ReplicaGroup& group : draft.replicas.groups) {
+    for (const Replica& replica : group.replicas) {
+      if (replica.pod == nullptr) continue;
+      const objects::ObjectMeta& pod = replica.pod->metadata;
+      const std::string losses = LossesOf(*replica.pod);
+      if (losses.empty()) continue;
+      draft.AddEvent(objects::EventType::kNormal, api::kReasonWorkerLost,
+                     api::WorkerLostMessage(pod.name_space, pod.name, losses),
+                     StrCat("lost/", pod.uid));
+    }
+  }
+}
+
 void ReportExitsAtEnd(Draft& draft) {
   for (const ReplicaGroup& group : draft.replicas.groups) {
     const bool tolerated = ToleratesFailure(draft.job, group.type);
@@ -61,8 +75,8 @@ void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
     if (!vanished) ReportExit(*restart.pod, draft);
     const api::ReplicaType type = restart.slot.type;
     if (!told.insert({type, vanished}).second) continue;
-    // The event is standing, because the status does not record that a pod vanished, so every
-    // reconcile notices this until the next pod exists.
+    // If the pod vanished, the event is standing: the status does not record this, so every
+    // reconcile notices it again until the next pod exists.
     draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonRestarting,
                             api::RestartingMessage(draft.job, type) + Detail(restart, draft),
                             StrCat("restart/", UidOf(restart, draft)), vanished});

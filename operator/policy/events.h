@@ -12,6 +12,10 @@ namespace tfjob::policy {
 // Reports the pod's exit code, if it is known: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
+// Call this in the reconcile that ends the job. Reports the losses of tasks that completed replicas
+// have reported (LossesOf).
+void ReportLosses(Draft& draft);
+
 // Call this in the reconcile that ends the job. Reports the exits of failed or disrupted pods,
 // except those that other events have reported because they were tolerated or followed by a
 // restart.

@@ -4,6 +4,7 @@
 
 #include "operator/api/names.h"
 #include "operator/objects/last_line.h"
+#include "runtime/cluster/termination_message.h"
 
 namespace tfjob::policy {
 namespace {
@@ -32,6 +33,15 @@ std::string LastWords(const objects::Pod& pod) {
     return StrCat("the container ", container.name, " exited with code ", code, ": ", words);
   }
   return "";
+}
+
+std::string LossesOf(const objects::Pod& pod) {
+  const ContainerStatus* main = pod.container(api::kContainerName);
+  if (main == nullptr || main->state != ContainerStatus::State::kTerminated ||
+      main->exit_code != 0 || !main->message.starts_with(cluster::kLossPrefix)) {
+    return "";
+  }
+  return objects::LastLine(std::string_view(main->message).substr(cluster::kLossPrefix.size()));
 }
 
 std::string LastWordsSentence(const objects::Pod& pod) {

@@ -18,6 +18,10 @@ std::string LastWords(const objects::ContainerStatus& container);
 // bucket". Returns "" if no container has last words.
 std::string LastWords(const objects::Pod& pod);
 
+// Returns what the pod's container `tensorflow`, which has exited with code 0, has written about
+// tasks that its run has lost (cluster::kLossPrefix); "" if it has lost none.
+std::string LossesOf(const objects::Pod& pod);
+
 // Return a sentence for a condition, " Pod mnist-worker-0: <last words>"; "" if no pod has last
 // words. For replicas, the sentence quotes the first failed pod with last words or, if there is
 // none, the first pod with last words.

@@ -9,6 +9,7 @@ namespace tfjob::policy {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using testing::Exited;
 using ::testing::HasSubstr;
 using testing::MakePod;
@@ -88,6 +89,29 @@ TEST(LastWords, OfThePodAreThoseOfItsMainContainerOrElseOfAnother) {
   EXPECT_EQ(LastWords(pod), "mine");
   pod.containers[1].exit_code = 0;  // words before a success do not explain a failure
   EXPECT_EQ(LastWords(pod), "the container fetch exited with code 3: no such bucket");
+}
+
+// The chief has ended the job, although its group had lost a worker.
+TEST(Losses, AreAnEventWhenTheJobHasEnded) {
+  Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
+  scene.Put(Saying(Exited("mnist-chief-0", 0),
+                   "lost tasks: worker 1 (h:1) was lost at step 120: closed; 2 tasks continue"));
+  scene.Put(MakePod("mnist-worker-0", objects::PodPhase::kRunning));
+  scene.Put(MakePod("mnist-worker-1", objects::PodPhase::kRunning));
+  const Verdict verdict = scene.Reconcile(1);
+  EXPECT_EQ(verdict.status.conditions.back().type, api::ConditionType::kSucceeded);
+  EXPECT_THAT(Messages(verdict, "WorkerLost"),
+              ElementsAre("Pod: ns.mnist-chief-0 reports: worker 1 (h:1) was lost at step 120: "
+                          "closed; 2 tasks continue"));
+}
+
+TEST(Losses, AreOnlyThoseThatATaskHasReportedAtItsEnd) {
+  EXPECT_EQ(LossesOf(Saying(Exited("mnist-chief-0", 0), "lost tasks: worker 1\x1b[31m")),
+            "worker 1 [31m");
+  EXPECT_EQ(LossesOf(Exited("mnist-chief-0", 0)), "");
+  EXPECT_EQ(LossesOf(Saying(Exited("mnist-chief-0", 0), "worker 1 was lost")), "");
+  EXPECT_EQ(LossesOf(Saying(Exited("mnist-chief-0", 1), "lost tasks: worker 1")), "");
+  EXPECT_EQ(LossesOf(MakePod("mnist-chief-0", objects::PodPhase::kRunning)), "");
 }
 
 }  // namespace

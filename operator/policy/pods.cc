@@ -24,7 +24,7 @@ bool IsUnrecorded(const Draft& draft, const Slot& slot, const Replica& replica) 
          !IsCounted(*replica.pod, slot.type, draft.job.status);
 }
 
-// Returns why the slot's pod may not be created now; nullopt if it may.
+// Returns why the slot's pod must not be created now; nullopt if it may be.
 std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const Replica& replica) {
   PodThatWaits waits{slot, draft.NameOf(slot), std::nullopt, ""};
   if (replica.state != ReplicaState::kMissing && !replica.departed) {

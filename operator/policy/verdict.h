@@ -34,7 +34,7 @@ struct PodToCreate {
   bool operator==(const PodToCreate&) const = default;
 };
 
-// Describes a slot whose pod may not be created yet.
+// Describes a slot whose pod must not be created yet.
 struct PodThatWaits {
   Slot slot;
   std::string name;

@@ -8,10 +8,8 @@ namespace tfjob::render {
 AddressScheme ClusterDns(std::string domain) {
   const std::string suffix = domain.empty() ? ".svc:" : StrCat(".svc.", domain, ":");
   return [suffix](const api::TFJob& job, api::ReplicaType type) -> AddressOfIndex {
-    const std::string end = StrCat(".", job.metadata.name_space, suffix, api::TFJobPort(job, type));
-    return [name = job.metadata.name, type, end](int32_t index) {
-      return StrCat(api::ReplicaName(name, type, index), end);
-    };
+    return {.before = api::ReplicaNamePrefix(job.metadata.name, type),
+            .after = StrCat(".", job.metadata.name_space, suffix, api::TFJobPort(job, type))};
   };
 }
 
@@ -22,7 +20,7 @@ AddressScheme Loopback(int32_t base_port) {
       if (before == type) break;
       first += api::Replicas(job, before);
     }
-    return [first](int32_t index) { return StrCat("127.0.0.1:", first + index); };
+    return {.before = "127.0.0.1:", .first = first, .after = ""};
   };
 }
 

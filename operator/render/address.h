@@ -6,15 +6,15 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
+#include "runtime/cluster/address_pattern.h"
 
 namespace tfjob::render {
 
-// Returns the address ("host:port") of the replica with this index.
-using AddressOfIndex = std::function<std::string(int32_t)>;
+// The addresses ("host:port") of the replicas of one type, as a function of their index.
+using AddressOfIndex = cluster::AddressPattern;
 
-// Returns the addresses of a job's replicas of one type, as a function that does not refer to the
-// job. The job must have defaults. Must be pure. Called once per type, so each template is searched
-// for its port only once.
+// Returns the addresses of a job's replicas of one type. The job must have defaults. Must be pure.
+// Called once per type, so each template is searched for its port only once.
 using AddressScheme = std::function<AddressOfIndex(const api::TFJob&, api::ReplicaType)>;
 
 // Returns addresses of the form `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`.

@@ -20,6 +20,17 @@ Job SparseTask(const Job& job, int32_t index) {
   return {.name = job.name, .addresses = {{index, job.addresses.at(index)}}, .sparse = true};
 }
 
+// Workers may be added later, so their addresses are included even if there are none yet.
+cluster::AddressPatterns PatternsOf(const api::TFJob& job, const AddressScheme& address) {
+  cluster::AddressPatterns patterns;
+  for (const ReplicaType type : api::kReplicaTypes) {
+    if (type == ReplicaType::kPS) continue;  // TF_CONFIG lists all of them
+    if (type != ReplicaType::kWorker && api::Replicas(job, type) == 0) continue;
+    patterns[std::string(api::LowerName(type))] = address(job, type);
+  }
+  return patterns;
+}
+
 }  // namespace
 
 ClusterSpec::ClusterSpec(const api::TFJob& job, const AddressScheme& address)
@@ -32,7 +43,10 @@ ClusterSpec::ClusterSpec(const api::TFJob& job, const AddressScheme& address)
       tasks.addresses.emplace_hint(tasks.addresses.end(), i, address_of(i));
     }
   }
-  if (dynamic_) return;
+  if (dynamic_) {
+    patterns_ = PatternsOf(job, address);
+    return;
+  }
   cluster::Cluster all;
   for (const auto& [type, tasks] : jobs_) all.jobs.push_back(tasks);
   static_cluster_ = cluster::PrintCluster(all);
@@ -72,6 +86,10 @@ std::string ClusterSpec::ChiefType() const {
     if (found != jobs_.end() && !found->second.addresses.empty()) return found->second.name;
   }
   return "";
+}
+
+std::string ClusterSpec::AddressPatterns() const {
+  return dynamic_ ? cluster::Print(patterns_) : "";
 }
 
 std::string ClusterSpec::TfConfigOf(const policy::Slot& slot) const {

@@ -8,6 +8,7 @@
 #include "operator/api/tfjob.h"
 #include "operator/policy/facts/slot.h"
 #include "operator/render/address.h"
+#include "runtime/cluster/address_pattern.h"
 #include "runtime/cluster/cluster.h"
 
 namespace tfjob::render {
@@ -38,13 +39,18 @@ class ClusterSpec {
   // In dynamic mode, returns the type of the task that acts as chief (chief, master or worker),
   // which a worker's TF_CONFIG does not contain. In static mode, returns "".
   std::string ChiefType() const;
+  // In dynamic mode, returns the addresses of the tasks that train, or evaluate, as patterns that
+  // also cover workers that may be added later (TFJOB_ADDRESS_PATTERNS). In static mode, returns
+  // "".
+  std::string AddressPatterns() const;
 
  private:
   cluster::Cluster DynamicClusterOf(const policy::Slot& slot) const;
 
   bool dynamic_;
   std::map<api::ReplicaType, cluster::Job> jobs_;
-  std::string static_cluster_;  // the same for all tasks, so it is printed only once
+  cluster::AddressPatterns patterns_;  // in dynamic mode only
+  std::string static_cluster_;         // the same for all tasks, so it is printed only once
 };
 
 }  // namespace tfjob::render

@@ -17,8 +17,8 @@ Json Together(int64_t min_count) {
   return {{"gang", {{"minCount", min_count}}}};
 }
 
-// Returns the name and the value of the field through which a group refers to its Workload and to
-// the Workload's template.
+// Returns the name and the value of the field that a group uses to refer to its Workload and to the
+// Workload's template.
 std::pair<const char*, Json> TemplateReference(NativeVersion version, const std::string& workload) {
   if (version == NativeVersion::kV1Alpha2) {
     return {"podGroupTemplateRef",

@@ -69,6 +69,7 @@ Json Desired::Build(const DesiredObject& object) const {
                              .attempt = object.attempt};
   if (shared_->cluster) {
     environment.chief = shared_->cluster->ChiefType();
+    environment.addresses = shared_->cluster->AddressPatterns();
     environment.tf_config = shared_->cluster->TfConfigOf(object.slot);
   }
   return parts.Pod(object.slot, object.master, environment);

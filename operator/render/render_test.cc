@@ -372,9 +372,10 @@ TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
     api::TFJob job = MakeJob({{other}, {kWorker, 2}});
     job.spec.enable_dynamic_worker = true;
     const Json env = BuildFirst(job, Kind::kPod, "mnist-worker-1")["spec"]["containers"][0]["env"];
-    ASSERT_EQ(env.size(), 4u);
+    ASSERT_EQ(env.size(), 5u);
     EXPECT_EQ(env[2], (Json{{"name", "TFJOB_CHIEF"}, {"value", chief}}));
-    EXPECT_EQ(env[3]["name"], "TF_CONFIG");
+    EXPECT_EQ(env[3]["name"], "TFJOB_ADDRESS_PATTERNS");
+    EXPECT_EQ(env[4]["name"], "TF_CONFIG");
   }
 }
 

@@ -11,6 +11,7 @@
 #include "operator/policy/facts/restart_policy.h"
 #include "operator/render/key_scheme.h"
 #include "operator/render/pod_group.h"
+#include "runtime/cluster/address_pattern.h"
 
 namespace tfjob::render {
 namespace {
@@ -157,6 +158,8 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   AddVariable("TFJOB_ATTEMPT", StrCat(environment.attempt), env);
   if (!grace_period_.empty()) AddVariable("TFJOB_GRACE_PERIOD_SECONDS", grace_period_, env);
   if (!environment.chief.empty()) AddVariable("TFJOB_CHIEF", environment.chief, env);
+  if (!environment.addresses.empty())
+    AddVariable(cluster::kAddressPatternsVariable, environment.addresses, env);
   if (!environment.tf_config.empty()) AddVariable("TF_CONFIG", environment.tf_config, env);
   return pod;
 }

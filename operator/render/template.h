@@ -20,6 +20,7 @@ struct PodEnvironment {
   std::string job_uid;    // TFJOB_UID
   int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
   std::string chief;      // TFJOB_CHIEF; omitted if ""
+  std::string addresses;  // TFJOB_ADDRESS_PATTERNS; omitted if ""
   std::string tf_config;  // TF_CONFIG, last; omitted if ""
 };
 

@@ -32,7 +32,7 @@ struct Departure {
 };
 
 // Plans the departure. `reason` is a signal or one of the constants above. If the lease was lost,
-// this process may no longer write, so all calls are cancelled immediately. Otherwise, calls for
+// this process must no longer write, so all calls are cancelled immediately. Otherwise, calls for
 // the lease get more time than other calls, because the lease is released last.
 Departure PlanDeparture(int reason);
 

@@ -25,11 +25,10 @@ inline constexpr Duration kStaleAfter = 2min;
 // if it fails.
 using CheckServed = std::function<Status(objects::Kind)>;
 
-// Returns the entries of `troubles` about watches that the control loop requires. The watches for a
-// gang scheduler are required only if it is `gang`, the scheduler that the operator's flag names:
-// if a scheduler is named only in the annotation of one job, its watches must not stop the operator
-// for all jobs. The watch for NetworkPolicies is required if `network_policies`, the value of the
-// operator's flag, allows any job to have a policy.
+// Returns the entries of `troubles` whose watches the control loop cannot do without. A gang
+// scheduler's watches count only if the operator's flag selects that scheduler (`gang`); one that
+// only a job's annotation names must not stop the operator for every job. The NetworkPolicy watch
+// counts if `network_policies`, the operator's flag, lets any job have a policy.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang,
                                                 policy::NetworkPolicies network_policies);

@@ -37,7 +37,7 @@ void LogStream::Run() {
   SetThreadName("log");
   request_.timestamps = true;
   // The server finds a log by the name of its pod. Get the state before each connection, because
-  // the name may meanwhile lead to the log of another run.
+  // the name may now belong to the log of another run.
   for (RunState state; (state = state_()) != RunState::kGone;) {
     request_.follow = state == RunState::kRunning;
     request_.previous = state == RunState::kReplaced;

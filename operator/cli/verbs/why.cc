@@ -101,7 +101,7 @@ bool HasPodGroup(const JobFacts& facts) {
 // network policies are not applied, so a pod that only such a rule holds back counts as missing.
 struct Missing {
   Names names;
-  std::string why;  // why the first of them may not be created yet; "" if all may
+  std::string why;  // why the first of them must not be created yet; "" if all may be
 };
 Missing MissingPods(const JobFacts& facts) {
   policy::Snapshot snapshot;

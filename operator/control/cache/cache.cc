@@ -27,7 +27,7 @@ std::string KeyOfJob(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.name);
 }
 
-// Returns the key of the job to which an object is assigned. A key that ends with "/" means that
+// Returns the key of the job that an object is assigned to. A key that ends with "/" means that
 // there is no such job.
 std::string KeyOfParent(const ObjectMeta& metadata) {
   const objects::OwnerReference* controller = metadata.controller();

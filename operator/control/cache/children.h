@@ -130,7 +130,7 @@ class Children {
     for (const auto& [name, created] : own_) deleted_.erase(created.object->metadata.uid);
     own_.clear();
   }
-  // Records that a read found no object with the name `name`.
+  // Records that a read found no object named `name`.
   void RecordAbsence(const std::string& name) {
     doubted_.erase(name);
     const auto own = own_.find(name);
@@ -144,9 +144,9 @@ class Children {
     own_.erase(own);
   }
 
-  // Returns the names of the objects to read. These are objects that the operator created or
-  // changed at or before `since`, if the watch has not reported the write yet, and objects that the
-  // operator deleted, if a later list still contains them.
+  // Returns the names of the objects to read: those that the operator created or changed at or
+  // before `since` without a report from the watch so far, and those that it deleted but a later
+  // list still contains.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : own_) {

@@ -46,13 +46,13 @@ enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
 // Parses an event type such as "ADDED". Returns InvalidArgument for any other text.
 StatusOr<EventType> ParseEventType(std::string_view text);
 
-// An annotation whose value "true" marks the bookmark that ends the initial list of a stream.
+// The annotation that is "true" on the bookmark that ends a stream's initial list.
 inline constexpr char kInitialEventsEnd[] = "k8s.io/initial-events-end";
 
 struct WatchEvent {
   EventType type = EventType::kError;
   std::string resource_version;  // the object's
-  bool initial_end = false;      // true for the bookmark that ends the initial list of a stream
+  bool initial_end = false;      // true for the bookmark that ends a stream's initial list
   // The object of a kAdded, kModified or kDeleted event, or the error if the object cannot be
   // decoded.
   StatusOr<client::Object> object = NotFound("");

@@ -1,4 +1,4 @@
-// Provides the credentials with which requests are sent to an API server.
+// Provides the credentials for requests to an API server.
 //
 // For each request, the caller first calls Get(). It then sends the request with the returned
 // Authorization header, on a connection that uses the returned client certificate. If the server

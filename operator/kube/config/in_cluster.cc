@@ -39,8 +39,8 @@ Status CheckInCluster(const InClusterOptions& options) {
 
 StatusOr<Url> ServerOf(const InClusterOptions& options) {
   std::string host = Value(options, kHost);
-  // Replace an IPv6 address, which the transport does not support, by a name for which the server's
-  // certificate is also valid.
+  // Replace an IPv6 address, which the transport does not support, with a name that the server's
+  // certificate also covers.
   if (host.find(':') != host.npos) host = "kubernetes.default.svc";
   StatusOr<Url> url = ParseUrl(StrCat("https://", host, ":", Value(options, kPort)));
   if (!url.ok()) return Annotate(url.status(), StrCat(kHost, " and ", kPort));

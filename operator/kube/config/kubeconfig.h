@@ -83,8 +83,8 @@ struct ResolveOptions {
   Clock* clock = &RealClock();
 };
 
-// Resolves the context's cluster, user and namespace. Immediately reads the files to which they
-// refer, so that a missing or malformed file is reported now. Exec plugins run later.
+// Resolves the context's cluster, user and namespace. Immediately reads the files that they refer
+// to, so that a missing or malformed file is reported now. Exec plugins run later.
 StatusOr<ClusterConfig> ResolveKubeconfig(const Kubeconfig& config, const ResolveOptions& options);
 
 }  // namespace tfjob::kube

@@ -1,6 +1,6 @@
-// Determines the proxy, if any, through which a server is reached. This is the kubeconfig's
-// proxy-url or, if it is not set, the proxy in the environment variables, which are interpreted as
-// in Go's net/http.
+// Determines which proxy, if any, to use to reach a server. This is the kubeconfig's proxy-url or,
+// if it is not set, the proxy in the environment variables, which are interpreted as in Go's
+// net/http.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ namespace tfjob::kube {
 // supported) and for text that is not a URL.
 StatusOr<std::string> ParseProxyUrl(std::string_view text);
 
-// Reads HTTPS_PROXY (for https) or HTTP_PROXY (for http) and NO_PROXY. The variables in upper case
-// take precedence over those in lower case. Returns "" if the server should be reached directly.
-// Loopback addresses and "localhost" are always reached directly. Errors name the variable.
+// Reads HTTPS_PROXY (for https) or HTTP_PROXY (for http) and NO_PROXY. Also reads the lower-case
+// names; upper case wins. Returns "" if the server should be reached directly. Loopback addresses
+// and "localhost" are always reached directly. Errors name the variable.
 StatusOr<std::string> ProxyFromEnvironment(const Url& server, const EnvironmentLookup& environment);
 
 // Returns whether the list `no_proxy` covers host:port. Entries are:

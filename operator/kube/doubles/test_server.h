@@ -21,11 +21,11 @@ struct TestRequest {
   // Every header line in the order of arrival, as name and value: "impersonate-group", "a".
   std::vector<std::pair<std::string, std::string>> header_lines;
   std::string body;
-  int connection = 0;       // number of the connection on which it arrived, from 1
+  int connection = 0;       // number of the connection it arrived on, from 1
   std::string client_name;  // CN of the client certificate; "": none
 };
 
-// The connection on which a request arrived. Use it only on the handler's thread.
+// The connection that a request arrived on. Use it only on the handler's thread.
 class TestConnection {
  public:
   virtual ~TestConnection() = default;

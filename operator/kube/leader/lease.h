@@ -6,8 +6,8 @@
 // clock, when it saw the record change, and considers the holder gone once the record has not
 // changed for the duration that the record states. A holder renews the lease every retry_period. If
 // no renewal succeeds for renew_deadline, the holder stops acting as the leader. At that time, no
-// other candidate may take over yet. Every write of the lease carries the resourceVersion on which
-// the decision was based.
+// other candidate may take over yet. Every write of the lease carries the resourceVersion that the
+// decision was based on.
 //
 // This is not fencing: a write that is in progress when leadership ends may still reach the server.
 // To limit the harm, names are deterministic, deletes have UID preconditions, and LeaderGate

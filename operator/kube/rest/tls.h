@@ -15,8 +15,8 @@ struct x509_store_ctx_st;
 
 namespace tfjob::kube {
 
-// Contains the parsed settings. Thread-safe. Must outlive the connections to which they were
-// applied.
+// Contains the parsed settings. Thread-safe. Must outlive the connections that they were applied
+// to.
 class TlsSettings {
  public:
   // If `authority` is empty, uses the system's store. `certificate` may be null. Returns

@@ -46,7 +46,7 @@ HttpRequest Get(std::string target) {
   return {"GET", std::move(target), "", ""};
 }
 
-// Contains the body of a stream, and the status with which the stream ended.
+// Contains the body of a stream, and the status that the stream ended with.
 struct Streamed {
   std::string body;
   Status end;

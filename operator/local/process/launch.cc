@@ -78,8 +78,8 @@ bool KeepMountsPrivate() {
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// Enters a new mount namespace. If the current user may not do so, also enters a new user
-// namespace, in which mounting is allowed.
+// Enters a new mount namespace. If the current user is not permitted to do so, also enters a new
+// user namespace, in which mounting is allowed.
 bool EnterNamespace(const Prepared& prepared) {
   if (unshare(CLONE_NEWNS) != 0) {
     if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;

@@ -11,7 +11,7 @@
 
 namespace tfjob::local {
 
-// Returns the path with which a warning starts, which is the text up to the first space.
+// Returns the path at the start of a warning: the text up to the first space.
 std::string PathOf(std::string_view warning);
 
 class FieldWarnings {

@@ -16,7 +16,7 @@ namespace tfjob::local {
 StatusOr<std::vector<process::LocalImage>> LocalImages(const std::string& trainer,
                                                        const std::vector<std::string>& images);
 
-// Returns the environment with which containers start: PATH, HOME, LANG and similar variables, if
+// Returns the environment that containers start with: PATH, HOME, LANG and similar variables, if
 // they are set for this program.
 process::Variables BaseEnvironment();
 

@@ -18,7 +18,7 @@ namespace tfjob::local {
 // Polls tasks until it is destroyed. Thread-safe.
 class ProgressPoller {
  public:
-  // Returns the key of the job to which the task at `address` belongs, nullopt if the job has none,
+  // Returns the key of the job that the task at `address` belongs to, nullopt if the job has none,
   // or an error if the task does not exist yet. Called on the poller's thread.
   using KeyOf = std::function<StatusOr<std::optional<wire::JobKey>>(const std::string& address)>;
 

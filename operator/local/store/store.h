@@ -39,7 +39,7 @@ struct StoreOptions {
   bool deliver_by_hand = false;
   // If true, the store keeps changes until Compact(), so that watches can be cut and mended.
   bool keep_changes = false;
-  // The node to which new pods without spec.nodeName are immediately bound. If "", such pods wait
+  // The node that new pods without spec.nodeName are immediately bound to. If "", such pods wait
   // until a patch sets spec.nodeName.
   std::string node_name;
   // The prefix of every UID. A counter, written as twelve hexadecimal digits, is appended to it.

@@ -39,7 +39,7 @@ struct NetworkPolicySpec {
   bool operator==(const NetworkPolicySpec&) const = default;
 };
 
-// Returns the policy that the job's pods need. Its ports are the ports through which the tasks
+// Returns the policy that the job's pods need. Its ports are those that the tasks use to
 // communicate: the tfjob-ports of all replica types that have replicas. Omits ports that the API
 // server would reject. Other ports of a template, such as those for metrics, remain open.
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);

@@ -16,7 +16,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Maps the UIDs to which causes may refer: each to its pod, or to nullptr if it is not the UID of a
+// Maps the UIDs that causes may refer to: each to its pod, or to nullptr if it is not the UID of a
 // pod.
 using KnownObjects = std::map<std::string_view, const objects::Pod*>;
 
@@ -40,7 +40,7 @@ KnownObjects Known(const Snapshot& snapshot, const History& history) {
 // Splits a cause at its slashes: "exit/<uid>", "container/<uid>/tensorflow/Error/3".
 using Parts = std::vector<std::string>;
 
-// Returns the UID to which the cause refers; "" if it refers to no UID.
+// Returns the UID that the cause refers to; "" if it refers to none.
 std::string_view UidIn(const Parts& cause) {
   constexpr std::array<std::string_view, 6> kAboutObjects = {
       "condition", "container", "delete-failed", "exit", "lost-node", "restart"};

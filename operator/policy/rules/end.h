@@ -1,4 +1,4 @@
-// Decides whether a reconcile ends the job, and according to which rule.
+// Decides whether a reconcile ends the job, and by which rule.
 #pragma once
 
 #include <optional>
