@@ -2,7 +2,8 @@
 // are connected by loopback TCP, between processes that share memory, or between threads. With two
 // ranks and TCP, also measures an all-reduce by a bare loop over an additional socket
 // (bare_loop.h). The bare loop shows how fast this transport can be at best. The operation and the
-// bare loop alternate, so that both are measured under the same load of the machine.
+// bare loop alternate, so that both are measured under the same load of the machine. Each process
+// is bound to a processor if there are enough of them, as Open MPI does by default.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,6 +187,7 @@ class Ranks {
     const pid_t process = fork();
     ENFORCE(process >= 0, "fork");
     if (process == 0) {
+      BindToProcessor(rank, options_.ranks);
       Work(*MakeCommunicator(rank, std::move(sockets_), options_.transport), ends[1]);
       _exit(0);
     }

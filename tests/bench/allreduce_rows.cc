@@ -6,7 +6,6 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/strategy/gradient_rows.h"
@@ -150,12 +150,12 @@ class Rank {
   strategy::GradientRows exchange_;
 };
 
-// Runs a rank in this process, and writes the results to the pipe.
-void RunRank(const Options& options, int rank, Sockets sockets, int pipe) {
+// Runs a rank in this process.
+Results RunRank(const Options& options, int rank, Sockets sockets) {
   const WireCount wire(sockets[static_cast<size_t>(rank)]);
+  BindToProcessor(rank, options.ranks);
   const auto communicator = MakeCommunicator(rank, std::move(sockets), options.transport);
-  const Results results = Rank(options, *communicator, wire).Measure();
-  ENFORCE(write(pipe, &results, sizeof results) == ssize_t{sizeof results}, "pipe");
+  return Rank(options, *communicator, wire).Measure();
 }
 
 void Print(const Options& options, const char* what, const Way& way, int64_t rows, int rounds) {
@@ -194,33 +194,16 @@ int Main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "exchanges by rows per turn")
       ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
+  const auto run = [&](int rank, Sockets sockets) {
+    return RunRank(options, rank, std::move(sockets));
+  };
   Sockets sockets = ConnectRanks(static_cast<size_t>(options.ranks), options.transport);
-  std::vector<wire::UniqueFd> pipes;
-  std::vector<pid_t> processes;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    int ends[2];
-    ENFORCE(pipe(ends) == 0, "pipe");
-    const pid_t process = fork();
-    ENFORCE(process >= 0, "fork");
-    if (process == 0) {
-      RunRank(options, rank, std::move(sockets), ends[1]);
-      _exit(0);
-    }
-    close(ends[1]);
-    pipes.emplace_back(ends[0]);
-    processes.push_back(process);
-  }
-  sockets.clear();
   Results all;
-  for (const wire::UniqueFd& pipe : pipes) {
-    Results one;
-    ENFORCE(read(pipe.get(), &one, sizeof one) == ssize_t{sizeof one},
-            "a rank has failed; see above");
+  for (const Results& one : RunRanks<Results>(std::move(sockets), run)) {
     Merge(one.by_rows, all.by_rows);
     Merge(one.whole, all.whole);
     all.rows += one.rows;
   }
-  for (const pid_t process : processes) waitpid(process, nullptr, 0);
   Print(options, "rows", all.by_rows, all.rows, options.rounds);
   Print(options, "whole", all.whole, all.rows, options.whole_rounds);
   return 0;

@@ -226,13 +226,14 @@ StatusOr<Window> TrainDuringSave(Training& training, const state::TrainingState&
                                  const std::string& folder, int64_t step) {
   auto times = std::make_shared<SaveTimes>();
   train::CheckpointSaver saver({.write =
-                                    [=](const state::Snapshot& snapshot, Time now) {
+                                    [=](const state::Snapshot& snapshot, Time now, int64_t) {
                                       const Status status =
                                           train::SaveCheckpoint(folder, state, snapshot, 1, now);
                                       times->Ended(status);
                                       return status;
                                     },
                                 .mark = [](int64_t, Time) { return OkStatus(); },
+                                .may_write = nullptr,
                                 .show = nullptr,
                                 .policy = {}},
                                RealClock());

@@ -5,9 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "runtime/data/column.h"
+#include "runtime/data/dataset.h"
 #include "runtime/model/model.h"
+#include "runtime/optimizer/optimizer.h"
 #include "tests/bench/report.h"
 
 namespace tfjob::bench {
@@ -19,6 +24,9 @@ struct FashionMnistOptions {
   int threads = 1;
   std::string optimizer = "sgd";
   double epochs = 1;
+  // The number of batches that another thread prepares ahead; 0: the thread that trains prepares
+  // them.
+  int64_t prefetch = 0;
   bool print_program = false;
 };
 
@@ -28,6 +36,15 @@ struct FashionMnistCase {
   std::string shape;  // for the report: "784-512-10"
   model::Model model;
 };
+
+// Loads the split "train" or "t10k".
+StatusOr<std::shared_ptr<const data::Dataset>> LoadFashionMnist(const std::string& split);
+// Returns the columns of a batch: pixels in [0, 1], and class numbers.
+std::vector<data::Column> FashionMnistColumns(const data::Dataset& dataset);
+// Returns the optimizer with this name; SGD has the learning rate 0.1.
+StatusOr<optimizer::Optimizer> OptimizerOf(const std::string& name);
+// Returns a multi-layer perceptron with these hidden layers.
+model::Model MlpModel(const std::vector<int64_t>& hidden);
 
 // Adds one command-line flag per option.
 void AddFlags(CLI::App& app, FashionMnistOptions& options);

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <span>
+#include <utility>
 
 #include "runtime/data/images/decode/test_images.h"
 #include "runtime/data/images/image_source.h"
@@ -26,6 +28,7 @@ struct ImagesOptions {
   int64_t batch = 32;
   int threads = 1;
   std::string folder = "/tmp";
+  std::string first_batch;  // the file for the first batch; "": none
 };
 
 // Returns an image with waves and noise. tests/bench/peers/tensorflow_images.py creates the same
@@ -63,6 +66,31 @@ Status Write(const std::string& folder, const ImagesOptions& options) {
   return file.flush() ? OkStatus() : ResourceExhausted("cannot write to ", folder);
 }
 
+// Writes the first batch of `source` as float32 values to the file options.first_batch, and the
+// TFRecord file from which it was read next to it, so that a peer can decode the same bytes.
+Status KeepFirstBatch(const std::shared_ptr<const data::Source>& source, const std::string& records,
+                      const ImagesOptions& options) {
+  const data::Field& field = source->fields()[0];
+  ASSIGN_OR_RETURN(
+      const auto pipeline,
+      data::Pipeline::Create(
+          source, {.batch_size = options.batch,
+                   .epochs = 1,
+                   .shuffle = false,
+                   .prefetch = 0,
+                   .columns = {{.name = field.name, .array = field.name, .shape = field.shape}}}));
+  const data::Batch* batch = pipeline->Next();
+  if (batch == nullptr) return pipeline->status();
+  const std::span<const std::byte> bytes = std::as_const(batch->tensors[0].value).bytes();
+  std::ofstream file(options.first_batch, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) return ResourceExhausted("cannot write ", options.first_batch);
+  std::filesystem::copy_file(records, options.first_batch + ".tfrecord",
+                             std::filesystem::copy_options::overwrite_existing);
+  return OkStatus();
+}
+
 Status Read(const std::shared_ptr<const data::Source>& source, const char* what,
             const ImagesOptions& options) {
   const data::Field& field = source->fields()[0];
@@ -97,6 +125,8 @@ Status WriteAndRead(const std::string& folder, const ImagesOptions& options) {
                                                       .image = image}},
                                         .fields = {{"image", "image"}},
                                         .threads = options.threads}));
+  if (!options.first_batch.empty())
+    RETURN_IF_ERROR(KeepFirstBatch(records, folder + "/images.tfrecord", options));
   RETURN_IF_ERROR(Read(records, "tfrecord", options));
   ASSIGN_OR_RETURN(const auto files, data::OpenImages({.folder = folder + "/classes",
                                                        .image = image,
@@ -116,6 +146,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "Images in a batch")->capture_default_str();
   app.add_option("--threads", options.threads, "Threads that decode")->capture_default_str();
   app.add_option("--folder", options.folder, "Folder of the files")->capture_default_str();
+  app.add_option("--first-batch", options.first_batch,
+                 "Writes the first batch to this file, so --peer tensorflow can compare it");
   CLI11_PARSE(app, argc, argv);
   const std::string folder = tfjob::StrCat(options.folder, "/tfjob-bench-", getpid());
   const tfjob::Status status = tfjob::bench::WriteAndRead(folder, options);

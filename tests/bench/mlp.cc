@@ -3,8 +3,6 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/model/layers/dense.h"
-#include "runtime/model/shape.h"
 #include "tests/bench/fashion_mnist.h"
 
 namespace tfjob::bench {
@@ -12,15 +10,8 @@ namespace {
 
 FashionMnistCase MakeCase(const std::vector<int64_t>& hidden) {
   std::string shape = "784";
-  std::vector<model::Layer> layers = {{.name = "flatten", .config = model::layers::Flatten{}}};
-  for (size_t i = 0; i < hidden.size(); ++i) {
-    shape += StrCat("-", hidden[i]);
-    layers.push_back({.name = StrCat("dense_", i),
-                      .config = model::layers::Dense{.units = hidden[i],
-                                                     .activation = model::ActivationKind::kRelu}});
-  }
-  layers.push_back({.name = "logits", .config = model::layers::Dense{.units = kClasses}});
-  return {"mlp", StrCat(shape, "-", kClasses), model::Sequential("mlp", std::move(layers))};
+  for (const int64_t units : hidden) shape += StrCat("-", units);
+  return {"mlp", StrCat(shape, "-", kClasses), MlpModel(hidden)};
 }
 
 }  // namespace

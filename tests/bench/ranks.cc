@@ -1,6 +1,7 @@
 #include "tests/bench/ranks.h"
 
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -53,6 +54,22 @@ Sockets ConnectRanks(size_t ranks, const std::string& transport) {
     }
   }
   return sockets;
+}
+
+void BindToProcessor(int rank, int ranks) {
+  cpu_set_t allowed;
+  ENFORCE(sched_getaffinity(0, sizeof allowed, &allowed) == 0, "sched_getaffinity");
+  if (ranks > CPU_COUNT(&allowed)) return;
+  int processor = -1;
+  for (int left = rank; left >= 0; --left) {
+    do {
+      ++processor;
+    } while (!CPU_ISSET(processor, &allowed));
+  }
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(processor, &own);
+  ENFORCE(sched_setaffinity(0, sizeof own, &own) == 0, "sched_setaffinity");
 }
 
 std::unique_ptr<collectives::Communicator> MakeCommunicator(int rank, Sockets sockets,

@@ -2,9 +2,14 @@
 // operations.
 #pragma once
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/check.h"
@@ -33,6 +38,50 @@ Sockets ConnectRanks(size_t ranks, const std::string& transport);
 // died would remain open.
 std::unique_ptr<collectives::Communicator> MakeCommunicator(int rank, Sockets sockets,
                                                             const std::string& transport);
+
+// Binds the calling thread, and the threads that it starts, to one processor, so that each rank
+// computes like a machine with one processor. Otherwise, the kernel may wake a rank's threads on
+// the processor of the rank that sends to it, and both ranks share this processor for milliseconds.
+// Does nothing if there are more ranks than processors.
+void BindToProcessor(int rank, int ranks);
+
+// Runs work(rank, sockets) in one process per rank, and returns what the ranks have returned, in
+// rank order. The processes are forked, so the caller must not have started threads. The program
+// ends if a rank fails.
+template <typename Results, typename Work>
+std::vector<Results> RunRanks(Sockets sockets, const Work& work) {
+  static_assert(std::is_trivially_copyable_v<Results>);
+  std::vector<wire::UniqueFd> pipes;
+  std::vector<pid_t> processes;
+  for (size_t rank = 0; rank < sockets.size(); ++rank) {
+    int ends[2];
+    ENFORCE(pipe(ends) == 0, "pipe");
+    const pid_t process = fork();
+    ENFORCE(process >= 0, "fork");
+    if (process == 0) {
+      const Results results = work(static_cast<int>(rank), std::move(sockets));
+      ENFORCE(write(ends[1], &results, sizeof results) == ssize_t{sizeof results}, "pipe");
+      _exit(0);
+    }
+    close(ends[1]);
+    pipes.emplace_back(ends[0]);
+    processes.push_back(process);
+  }
+  sockets.clear();  // so that the connections of a rank that has died are closed
+  std::vector<Results> all(pipes.size());
+  for (size_t rank = 0; rank < pipes.size(); ++rank) {
+    ENFORCE(read(pipes[rank].get(), &all[rank], sizeof(Results)) == ssize_t{sizeof(Results)},
+            "a rank has failed; see above");
+  }
+  for (const pid_t process : processes) waitpid(process, nullptr, 0);
+  return all;
+}
+
+// Returns the median of the values. There must be at least one.
+inline double MedianOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
 
 // Contains the measurements of a rank.
 struct Result {

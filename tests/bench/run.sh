@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Runs benchmarks from an optimised build. Each prints JSON lines (see tests/bench/report.h).
 #
-#   tests/bench/run.sh [CASE…] [--peer tensorflow|torch|openmpi|mpich]… [flags of the cases]
+#   tests/bench/run.sh [CASE…] [--peer tensorflow|torch|pandas|openmpi|mpich]… [flags of the cases]
 #   tests/bench/run.sh --list
 #
 # Without CASE, runs all cases. With --peer, also runs each case in that framework with the same
-# flags. The virtual environments of TensorFlow and PyTorch (6 GB) stay in ~/.cache/tfjob. MPI comes
-# from Debian. Progress goes to stderr.
+# flags, and fails if the framework cannot run the case with these flags. The virtual environments of
+# TensorFlow, PyTorch (6 GB) and pandas stay in ~/.cache/tfjob. MPI comes from Debian. Progress goes
+# to stderr. Some cases fail if they exceed a limit: order, tables, operator-memory.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 bench=tests/bench
 
@@ -17,7 +18,7 @@ fail() { echo "run.sh: $*" >&2; exit 2; }
 python_of() {
   case $1 in
     tensorflow) python_environment "$1" tests/interop/requirements.txt ;;
-    torch) python_environment "$1" $bench/peers/torch.txt ;;
+    torch|pandas) python_environment "$1" "$bench/peers/$1.txt" ;;
     openmpi|mpich) install_packages "$1" >&2; echo /usr/bin/python3 ;;
   esac
 }
@@ -26,11 +27,11 @@ cases=() peers=() flags=()
 while (($#)); do
   case $1 in
     --list) list; exit ;;
-    --help|-h) ((${#cases[@]})) && flags+=("$1") || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit; } ;;
+    --help|-h) ((${#cases[@]})) && flags+=("$1") || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit; } ;;
     --peer)
       case ${2-} in
-        tensorflow|torch|openmpi|mpich) peers+=("$2"); shift ;;
-        *) fail "--peer takes tensorflow, torch, openmpi or mpich, not \"${2-}\"" ;;
+        tensorflow|torch|pandas|openmpi|mpich) peers+=("$2"); shift ;;
+        *) fail "--peer takes tensorflow, torch, pandas, openmpi or mpich, not \"${2-}\"" ;;
       esac ;;
     -*) flags+=("$1") ;;
     *) if ((${#flags[@]})); then flags+=("$1"); else cases+=("$1"); fi ;;  # after a flag, it is the flag's value

@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """tables: trains a table with Adagrad on parameter servers, saves it, and restores it in a second
 run, which continues the training. Reports the peak memory of each kind of task; fails if the chief
-or a worker needs more than --at-most-mb. The tasks are processes on this machine."""
+or a worker needs more than --at-most-mb. The tasks are processes on this machine.
+
+With --wire, instead reports how many bytes a step sends, compared with the size of the rows that it
+touches. These are all bytes of the loopback device, so no other program may use it meanwhile. Trains
+twice, with different numbers of steps and without checkpoints, and divides the
+additional bytes by the additional steps."""
 import argparse
 import json
 import os
@@ -21,19 +26,18 @@ sys.path.insert(0, str(ROOT / "tests/bench/peers"))
 from local_cluster import free_addresses
 TARGET = "//runtime/cmd:tfjob-trainer"
 COLUMNS = 64
-EXAMPLES, LENGTH = 4096, 8
+EXAMPLES, LENGTH, BATCH = 4096, 8, 64
 CONFIG = """\
 model: {{layers: [{{Embedding: {{input_dim: {rows}, output_dim: {columns}}}}}, Flatten, {{Dense: {{units: 1}}}}]}}
 loss: mean_squared_error
 optimizer: {{name: adagrad, learning_rate: 0.1}}
 data: {{train: {{format: npz, file: {folder}/train.npz}}}}
-batch_size: 64
+batch_size: {batch}
 threads: 1
 strategy: {{mode: {mode}}}
-save_checkpoints_steps: {save_every}
 max_steps: {steps}
-model_dir: {folder}/model
 """
+CHECKPOINTS = "save_checkpoints_steps: {save_every}\nmodel_dir: {folder}/model\n"
 
 
 def npy(dtype, shape, values):
@@ -83,14 +87,66 @@ def run(trainer, config, attempt, options, log):
     return time.perf_counter() - began, cpu, peaks
 
 
+def config_of(options, rows, folder, steps, save_every=None):
+    """Writes the training file, and returns its path. Without `save_every`, the run saves nothing."""
+    config = pathlib.Path(folder, "training.yaml")
+    text = CONFIG.format(rows=rows, columns=COLUMNS, folder=folder, mode=options.mode, steps=steps, batch=BATCH)
+    if save_every:
+        text += CHECKPOINTS.format(save_every=save_every, folder=folder)
+    config.write_text(text)
+    return config
+
+
+def loopback_bytes():
+    """Returns the number of bytes that the loopback device has sent."""
+    for line in pathlib.Path("/proc/net/dev").read_text().splitlines():
+        name, _, fields = line.partition(":")
+        if name.strip() == "lo":
+            return int(fields.split()[8])
+    raise SystemExit("/proc/net/dev: expected a device lo")
+
+
+def measure_wire(trainer, options, rows, folder, log):
+    sent, wall, cpu, peaks = [], 0, 0, {}
+    for number, steps in enumerate((options.steps, 3 * options.steps), 1):
+        before = loopback_bytes()
+        seconds, used, peaks = run(trainer, config_of(options, rows, folder, steps), number, options, log)
+        sent.append(loopback_bytes() - before)
+        wall, cpu = wall + seconds, cpu + used
+    tasks = options.workers + 1  # the chief trains, too
+    # Each task receives the values of the rows and sends their gradients. A step of the mode async is
+    # that of one task.
+    touched = 2 * BATCH * LENGTH * COLUMNS * 4 * (tasks if options.mode == "sync" else 1)
+    per_step = (sent[1] - sent[0]) / (2 * options.steps)
+    print_report("tables", wall, cpu, max(peaks.values()), phase="wire", gib=options.gib, mode=options.mode,
+                 servers=options.servers, workers=options.workers, wire_bytes=per_step, touched_bytes=touched,
+                 ratio=per_step / touched)
+
+
+def measure_memory(trainer, options, rows, folder, log):
+    """Returns the peak memory of the chief or the worker, whichever is larger, in MB."""
+    worst = 0.0
+    for number, phase in enumerate(["train and save", "restore, train and save"], 1):
+        config = config_of(options, rows, folder, number * options.steps, max(1, options.steps // 2))
+        wall, cpu, peaks = run(trainer, config, number, options, log)
+        if not pathlib.Path(folder, "model", f"model.ckpt-{number * options.steps}.index").exists():
+            raise SystemExit(f"the run '{phase}' has not saved step {number * options.steps}")
+        worst = max(worst, peaks["chief"], peaks["worker"])
+        print_report("tables", wall, cpu, max(peaks.values()), phase=phase, gib=options.gib, mode=options.mode,
+                     servers=options.servers, workers=options.workers, chief_mb=peaks["chief"],
+                     worker_mb=peaks["worker"], ps_mb=peaks["ps"])
+    return worst
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=2, help="size of the table's values")
     parser.add_argument("--servers", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=100, help="of each run")
     parser.add_argument("--mode", choices=["sync", "async"], default="sync")
     parser.add_argument("--at-most-mb", type=float, default=512)
+    parser.add_argument("--wire", action="store_true", help="measure the bytes of a step instead")
     parser.add_argument("--trainer", help="a program that is built; by default, builds the release configuration")
     options = parser.parse_args()
     trainer = options.trainer
@@ -99,20 +155,12 @@ def main():
                        stdout=subprocess.DEVNULL)
         trainer = ROOT / "bazel-bin/runtime/cmd/tfjob-trainer"
     rows = int(options.gib * 2**30) // (COLUMNS * 4)
-    worst = 0.0
     with tempfile.TemporaryDirectory() as folder, open(pathlib.Path(folder, "log"), "w+") as log:
         write_examples(pathlib.Path(folder, "train.npz"), rows)
-        for number, phase in enumerate(["train and save", "restore, train and save"], 1):
-            config = pathlib.Path(folder, "training.yaml")
-            config.write_text(CONFIG.format(rows=rows, columns=COLUMNS, folder=folder, mode=options.mode,
-                                            save_every=max(1, options.steps // 2), steps=number * options.steps))
-            wall, cpu, peaks = run(trainer, config, number, options, log)
-            if not pathlib.Path(folder, "model", f"model.ckpt-{number * options.steps}.index").exists():
-                raise SystemExit(f"the run '{phase}' has not saved step {number * options.steps}")
-            worst = max(worst, peaks["chief"], peaks["worker"])
-            print_report("tables", wall, cpu, max(peaks.values()), phase=phase, gib=options.gib, mode=options.mode,
-                         servers=options.servers, workers=options.workers, chief_mb=peaks["chief"],
-                         worker_mb=peaks["worker"], ps_mb=peaks["ps"])
+        if options.wire:
+            measure_wire(trainer, options, rows, folder, log)
+            return
+        worst = measure_memory(trainer, options, rows, folder, log)
     if worst > options.at_most_mb:
         raise SystemExit(f"the chief or a worker needed {worst:.0f} MB; at most {options.at_most_mb:.0f} are allowed")
 

@@ -23,10 +23,16 @@ CHART = ROOT / "charts/tfjob-operator"
 EXAMPLES = ROOT / "deploy/examples"
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 MODELS = pathlib.Path("/var/tmp/tfjob")  # the volumes for the models of the examples
+DEEP = "TFJOB_DEEP" in os.environ  # set by deploy/test.sh --deep
 NONROOT = 65532  # the ID of the user that the images run as
 KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguration,flowschema,validatingwebhookconfiguration,"
          "role,rolebinding,serviceaccount,deployment,replicaset,pod,service,endpointslice,configmap,secret,lease,"
          "poddisruptionbudget,networkpolicy")
+
+
+def manifest_of(example):
+    """Returns the path of an example's manifest."""
+    return next(EXAMPLES.rglob(f"{example}.yaml"))
 
 
 def take_program(image, path, folder):
@@ -78,10 +84,11 @@ class NodeTest(unittest.TestCase):
         if not images:
             images = tempfile.mkdtemp()
             cls.addClassCleanup(shutil.rmtree, images)
-            subprocess.run([ROOT / "deploy/docker/build.sh", images], check=True)
+            names = ["operator", "trainer", *(["fashion-mnist-cpp"] if DEEP else [])]
+            subprocess.run([ROOT / "deploy/docker/build.sh", images, *names], check=True)
         cls.images = images
         cls.cluster = cls.enterClassContext(Cluster(node=True))
-        cls.cluster.load_images(f"{images}/operator.tar", f"{images}/trainer.tar")
+        cls.cluster.load_images(*map(str, pathlib.Path(images).glob("*.tar")))
         programs = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, programs)
         cls.tfjob_program = take_program(f"{images}/operator.tar", "usr/bin/tfjob", programs)
@@ -171,13 +178,13 @@ class NodeTest(unittest.TestCase):
             self.addCleanup(self.kubectl, "delete", "pv", name, "--timeout=60s")
         # Must run before the other cleanups, because the job still uses the volumes after a
         # failure.
-        self.addCleanup(self.kubectl, "delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--ignore-not-found", "--timeout=120s")
+        self.addCleanup(self.kubectl, "delete", "-f", str(manifest_of(example)), "--ignore-not-found", "--timeout=120s")
 
     def train(self, example, meanwhile, seconds=900):
         """Applies an example, calls meanwhile(), and waits until the job has succeeded. Returns the
         states that the job has had."""
         self.provide_volumes(example)
-        self.kubectl("apply", "-f", str(EXAMPLES / f"{example}.yaml"))
+        self.kubectl("apply", "-f", str(manifest_of(example)))
         states = self.states(example)
         try:
             meanwhile()
@@ -191,17 +198,28 @@ class NodeTest(unittest.TestCase):
 
     def remove(self, example):
         """Deletes an example, and waits until its pods and services are gone."""
-        self.kubectl("delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--timeout=120s")
+        self.kubectl("delete", "-f", str(manifest_of(example)), "--timeout=120s")
         poll("nothing of the job is left", 60, lambda: not self.get(
             "pods,services", "-l", f"training.kubeflow.org/job-name={example}")["items"])
 
-    def check_example(self, example, tasks, meanwhile=lambda: None):
-        states = self.train(example, meanwhile)
+    def check_example(self, example, tasks, meanwhile=lambda: None, model="*.index", accuracy=0):
+        """Runs an example until it has succeeded. Its tasks must have logged something, files that match the pattern
+        `model` must be in the folder for the model, and the last accuracy that the first task has logged must be at
+        least `accuracy`."""
+        def check():
+            # When the job ends, the operator deletes the pods that still run, and their logs are gone.
+            for task in tasks:
+                poll(f"{task} logs something", 120, lambda pod=f"{example}-{task}": self.kubectl("logs", pod))
+            meanwhile()
+
+        states = self.train(example, check)
         self.assertEqual(states, sorted(states, key=["Created", "Running", "Succeeded"].index))
         self.assertIn("Running", states)
-        for task in tasks:
-            self.assertTrue(self.kubectl("logs", f"{example}-{task}"), task)
-        self.assertTrue(list((MODELS / example).glob("*.index")), "no checkpoint in model_dir")
+        self.assertTrue(list((MODELS / example).glob(model)), f"no {model} in the folder for the model")
+        if accuracy:
+            log = self.kubectl("logs", f"{example}-{tasks[0]}")  # this pod has succeeded, so it has not been deleted
+            logged = re.findall(r"accuracy\W+([\d.]+)", log)
+            self.assertGreaterEqual(float(logged[-1]) if logged else 0, accuracy, log)
         self.remove(example)
 
     def test_fashion_mnist(self):
@@ -210,12 +228,29 @@ class NodeTest(unittest.TestCase):
     def test_fashion_mnist_sync(self):
         self.check_example("fashion-mnist-sync", ["chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0"])
 
-    @unittest.skipUnless(os.environ.get("TFJOB_DEEP"), "a million steps take minutes: deploy/test.sh --deep")
+    @unittest.skipUnless(DEEP, "a million steps take minutes: deploy/test.sh --deep")
     def test_linear_regression(self):
         self.check_example("linear-regression", ["worker-0", "worker-1", "ps-0", "ps-1"])
 
     def test_local(self):
         self.check_example("local", ["worker-0"])
+
+    @unittest.skipUnless(DEEP, "takes a minute: deploy/test.sh --deep")
+    def test_a_convolutional_network(self):
+        self.check_example("mnist-cnn", ["chief-0", "worker-0", "ps-0"], accuracy=0.88)
+
+    @unittest.skipUnless(DEEP, "takes a minute: deploy/test.sh --deep")
+    def test_multi_worker(self):
+        self.check_example("multi-worker", ["chief-0", "worker-0", "worker-1"])
+
+    @unittest.skipUnless(DEEP, "a second and a third strategy of one task: deploy/test.sh --deep")
+    def test_several_devices(self):
+        for example in ("mirrored", "central-storage"):
+            self.check_example(example, ["worker-0"])
+
+    @unittest.skipUnless(DEEP, "needs one more image: deploy/test.sh --deep")
+    def test_a_program_in_cpp(self):
+        self.check_example("fashion-mnist-cpp", ["chief-0", "worker-0", "worker-1"], model="fashion.safetensors")
 
     def test_mnist_replica_as_tfjob_tells_of_it(self):
         self.check_example("mnist-replica", ["worker-0", "worker-1", "ps-0"], self.check_what_tfjob_tells)
@@ -266,7 +301,7 @@ class NodeTest(unittest.TestCase):
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         self.remove(name)
 
-    @unittest.skipUnless(os.environ.get("TFJOB_DEEP"), "takes minutes: deploy/test.sh --deep")
+    @unittest.skipUnless(DEEP, "takes minutes: deploy/test.sh --deep")
     def test_an_elastic_job_is_scaled_while_it_trains(self):
         """Scales the example's workers 2 → 4 → 1. No step is lost."""
         name = "elastic"

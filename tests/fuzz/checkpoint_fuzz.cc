@@ -1,6 +1,6 @@
 // libFuzzer's entry point for arbitrary bytes (checkpoint_property.h). The first byte of an input
-// selects how the remaining bytes are read: as the index of a checkpoint (i), the file "checkpoint"
-// (c), finished.json (f) or TFRecords (r).
+// selects how the remaining bytes are read: as the index of a checkpoint (i), the entry of a
+// partitioned variable (s), the file "checkpoint" (c), finished.json (f) or TFRecords (r).
 #include <cstddef>
 #include <cstdint>
 
@@ -12,6 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   switch (data[0]) {
     case 'i':
       tfjob::fuzz::CheckIndexProperties(rest);
+      break;
+    case 's':
+      tfjob::fuzz::CheckSliceProperties(rest);
       break;
     case 'c':
       tfjob::fuzz::CheckListProperties(rest);

@@ -7,6 +7,9 @@
 namespace tfjob::fuzz {
 
 void CheckIndexProperties(std::string_view bytes);
+// Reads a partitioned variable whose entry consists of these bytes. Its slices have entries that
+// fit, and correct checksums.
+void CheckSliceProperties(std::string_view bytes);
 void CheckListProperties(std::string_view text);
 void CheckMarkProperties(std::string_view text);
 // Reads the records of a file and writes them again. Checks that the result equals the beginning of

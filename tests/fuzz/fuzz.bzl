@@ -11,6 +11,7 @@ def fuzz_target(name, deps):
     """
     cc_library(
         name = name + "_property",
+        testonly = True,
         srcs = native.glob([name + "_fuzz.cc", name + "_property.*"]),
         linkstatic = True,
         deps = deps,
@@ -21,6 +22,7 @@ def fuzz_target(name, deps):
     # instrumentation.
     cc_binary(
         name = name + "_fuzz",
+        testonly = True,
         linkopts = ["-fsanitize=fuzzer"],
         linkstatic = False,
         tags = ["fuzzer", "manual"],

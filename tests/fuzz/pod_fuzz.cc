@@ -1,6 +1,6 @@
 // Checks, with arbitrary bytes, how `tfjob run` reads a pod. The first byte of an input selects how
-// the remaining bytes are read: as a pod (p), whose member "configMaps" contains the ConfigMaps to
-// which the pod may refer, or as a text with references (x).
+// the remaining bytes are read: as a pod (p), whose member "configMaps" contains the ConfigMaps
+// that the pod may refer to, or as a text with references (x).
 //   - Reading never crashes, and every error has a message.
 //   - A text without "$" has no references; a reference that is appended to it is replaced.
 // Nothing is run, and no file is created.

@@ -1,6 +1,7 @@
 // Checks, with arbitrary bytes, the readers of the data that a task gets from other programs. The
 // first byte of an input selects how the remaining bytes are read: as TF_CONFIG (t), as the JSON of
-// a task's progress (p), or as lines "key=value" that override keys of the training file (o).
+// TFJOB_ADDRESS_PATTERNS (a) or of a task's progress (p), or as lines "key=value" that override
+// keys of the training file (o).
 //   - Reading never crashes.
 //   - A value that is accepted and then printed reads back as the same value.
 //   - A task of an accepted cluster has a role, and the tasks that train have ranks from 0 up.
@@ -10,11 +11,31 @@
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
 #include "runtime/cluster/cluster.h"
+#include "runtime/cluster/sparse_cluster.h"
 #include "runtime/config/training_config.h"
 #include "runtime/progress/progress.h"
 
 namespace tfjob::fuzz {
 namespace {
+
+// The tasks that follow from a task's own name include this task, and have addresses.
+void CheckListed(const cluster::TfConfig& config) {
+  const auto listed = cluster::ListTasks(config, 4);
+  if (!listed.ok()) return;
+  ENFORCE(cluster::TrainingRank(*listed, config.task) >= 0, "the list contains the task itself");
+  ENFORCE(listed->cluster.address(config.task) == config.cluster.address(config.task),
+          "the task keeps its address");
+  for (const cluster::Task& task : cluster::TrainingTasks(*listed))
+    ENFORCE(cluster::IsAddress(listed->cluster.address(task)), "every task has an address");
+}
+
+void CheckPatterns(std::string_view text) {
+  const auto patterns = cluster::ParseAddressPatterns(text);
+  if (!patterns.ok()) return;
+  const auto again = cluster::ParseAddressPatterns(cluster::Print(*patterns));
+  ENFORCE(again.ok(), StrCat("printed patterns must read: ", Message(again.status())));
+  ENFORCE(*again == *patterns, "printed patterns must read as the same value");
+}
 
 void CheckTfConfig(std::string_view text) {
   const auto config = cluster::ParseTfConfig(text);
@@ -26,6 +47,7 @@ void CheckTfConfig(std::string_view text) {
   if (config->cluster.sparse()) {
     const bool trains = cluster::RoleOf(*config) <= cluster::Role::kWorker;
     ENFORCE(!trains || cluster::TrainingRank(*config, config->task) >= 0, "a worker has a rank");
+    if (trains) CheckListed(*config);
     return;
   }
   int rank = 0;
@@ -68,6 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] == 't') tfjob::fuzz::CheckTfConfig(rest);
+  if (data[0] == 'a') tfjob::fuzz::CheckPatterns(rest);
   if (data[0] == 'p') tfjob::fuzz::CheckProgress(rest);
   if (data[0] == 'o') tfjob::fuzz::CheckOverrides(rest);
   return 0;

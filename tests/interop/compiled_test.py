@@ -5,7 +5,7 @@ import os
 import tempfile
 import unittest
 
-from harness import scalars, train
+from harness import check_exact, in_type, scalars, train
 from files_test import run
 from interop_test import randomize, variables
 
@@ -37,7 +37,8 @@ OPTIMIZERS = {
 def network():
     """Returns a model whose layers are listed in one order and called in another. Some of its variables are not
     trained."""
-    inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="tanh", name="deep"), L.BatchNormalization()],
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="tanh", name="deep"),
+                              L.BatchNormalization(name="normalization")],
                              name="inner")
     frozen = L.Dense(4, name="frozen")
     frozen.trainable = False
@@ -45,10 +46,28 @@ def network():
                              L.Dense(2, name="last")], name="outer")
 
 
+def towers():
+    x = keras.Input((3,), name="x")
+    return keras.Model(x, [L.Dense(2, name="a")(x), L.Dense(3, activation="softmax", name="b")(x)], name="two")
+
+
+def randomized(model):
+    randomize(model, np.random.default_rng(6), 0.4)
+    return model
+
+
+def averaged(model):
+    """Sets the variables to the averages of use_ema, as fit() and the trainer do at the end."""
+    model.optimizer.finalize_variable_values(model.trainable_variables)
+    return model
+
+
 class Compiled(unittest.TestCase):
     """One program takes three steps and writes a file; the other program reads the file and takes
-    two more steps. The results are compared with those of five steps in Keras alone."""
+    two more steps. Compares the results with those of five steps in Keras alone, in float64, within
+    BOUND."""
     COUNT = 8
+    BOUND = 2e-5  # relative to the largest value of a variable, after five steps
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -67,22 +86,28 @@ class Compiled(unittest.TestCase):
                 "batch_size": self.COUNT, "max_steps": steps, "model_dir": self.path(run_folder)}
 
     def compiled(self, make):
+        """Returns a compiled model in the type of Keras' floatx. Its weights are equal in each type."""
         keras.utils.set_random_seed(1)
+        weights = in_type("float32", lambda: randomized(network()).get_weights())
         model = network()
-        randomize(model, np.random.default_rng(6), 0.4)
+        model.set_weights(weights)
+        m = keras.metrics
         model.compile(make(), loss=keras.losses.MeanSquaredError(), loss_weights=0.5,
-                      metrics=["mae", keras.metrics.BinaryAccuracy(threshold=0.25)])
+                      metrics=["mae", m.BinaryAccuracy(threshold=0.25), m.F1Score(average="micro", threshold=0.5),
+                               m.FBetaScore(average="macro", beta=2.0), m.PrecisionAtRecall(0.5), m.PearsonCorrelation(),
+                               m.OneHotIoU(2, [1]), m.OneHotMeanIoU(2), m.BinaryIoU([1], threshold=0.25)])
         return model
 
     def fit(self, model, steps):
+        model.run_eagerly = True  # compiling a graph takes longer than a few steps
         for _ in range(steps):
             model.train_on_batch(self.x, self.y)
         return model
 
-    def assert_close(self, name, got, wanted):
-        self.assertEqual(got.keys(), wanted.keys())
-        for variable, value in wanted.items():
-            np.testing.assert_allclose(got[variable], value, rtol=0, atol=2e-5, err_msg=f"{name} {variable}")
+    def check(self, name, got, fitted):
+        """Compares variables with those of the model that `fitted` returns in the type of Keras' floatx."""
+        after = lambda: {name: np.float64(value) for name, value in variables(fitted()).items()}
+        check_exact(self, got, in_type("float64", after), after, self.BOUND, name)
 
     def saved(self, run_folder, model):
         reader = tf.train.load_checkpoint(self.path(run_folder))
@@ -90,20 +115,20 @@ class Compiled(unittest.TestCase):
 
     def test_we_train_on_from_a_file_of_keras(self):
         for name, make in OPTIMIZERS.items():
+            ends = averaged if name == "amsgrad" else lambda model: model
+            fitted = lambda: ends(self.fit(self.compiled(make), 5))
+            model = self.fit(self.compiled(make), 3)
             for suffix in ("keras", "h5"):
                 with self.subTest(optimizer=name, suffix=suffix):
-                    model = self.fit(self.compiled(make), 3)
                     file = self.path(f"{name}.{suffix}")
                     model.save(file)
                     train(self.keys(5, f"{name}-{suffix}", file=file, weights=file))
-                    if name != "amsgrad":  # our run ends by setting the variables to the averages of use_ema
-                        self.fit(model, 2)
-                    else:
-                        self.fit(model, 2).optimizer.finalize_variable_values(model.trainable_variables)
-                    self.assert_close(name, self.saved(f"{name}-{suffix}", model), variables(model))
+                    self.check(name, self.saved(f"{name}-{suffix}", model), fitted)
 
     def test_keras_trains_on_from_a_file_of_ours(self):
         for name, make in OPTIMIZERS.items():
+            ends = averaged if name == "amsgrad" else lambda model: model
+            fitted = lambda: self.fit(ends(self.fit(self.compiled(make), 3)), 2)
             with self.subTest(optimizer=name):
                 model = self.compiled(make)
                 start = self.path(f"{name}.keras")
@@ -113,43 +138,46 @@ class Compiled(unittest.TestCase):
                 with open(config, "w") as file:
                     json.dump(keys, file)
                 run("--config", config)
-                if name == "amsgrad":  # like fit(), our run sets the variables to the averages
-                    self.fit(model, 3).optimizer.finalize_variable_values(model.trainable_variables)
-                    self.fit(model, 2)
-                else:
-                    self.fit(model, 5)
                 file = self.path(f"{name}-ours.keras")
                 run("export", "--model", config, "--to", file)
                 ours = keras.saving.load_model(file)
                 self.assertEqual(ours.optimizer.iterations, 3 // (ours.optimizer.gradient_accumulation_steps or 1))
-                self.assert_close(name, variables(self.fit(ours, 2)), variables(model))
+                self.check(name, variables(self.fit(ours, 2)), fitted)
                 # Keras 3.15 does not restore the optimizer from .h5 files, not even from files that it has written
                 # itself.
                 older = self.path(f"{name}-ours.h5")
                 run("export", "--model", config, "--to", older)
                 self.assertIs(type(keras.saving.load_model(older).optimizer), type(ours.optimizer))
                 train(self.keys(5, f"{name}-again", file=older, weights=older))
-                if name == "amsgrad":
-                    model.optimizer.finalize_variable_values(model.trainable_variables)
-                self.assert_close(name, self.saved(f"{name}-again", model), variables(model))
+                self.check(name, self.saved(f"{name}-again", model), lambda: ends(fitted()))
 
     def test_the_training_file_overrides_what_the_file_states(self):
-        model = self.fit(self.compiled(lambda: O.Adam(0.02)), 3)
+        def fitted():
+            return self.fit(self.compiled(lambda: O.Adam(0.02)), 3)
+
+        def with_rate():
+            model = fitted()
+            model.optimizer.learning_rate = 0.3
+            return self.fit(model, 2)
+
+        def fresh():
+            model = fitted()
+            model.compile(O.SGD(0.1), loss="mse")
+            return self.fit(model, 2)
+
+        model = fitted()
         model.save(self.path("m.keras"))
         keys = self.keys(5, "rate", file=self.path("m.keras"), weights=self.path("m.keras"))
         train({**keys, "optimizer": {"learning_rate": 0.3}})
-        model.optimizer.learning_rate = 0.3
-        self.assert_close("learning_rate", self.saved("rate", model), variables(self.fit(model, 2)))
+        self.check("learning_rate", self.saved("rate", model), with_rate)
         # A schedule that specifies all rates also replaces the rate in the file.
         schedule = {"name": "piecewise_constant_decay", "boundaries": [100], "values": [0.3, 0.1]}
         keys = self.keys(5, "pieces", file=self.path("m.keras"), weights=self.path("m.keras"))
         train({**keys, "optimizer": {"learning_rate_schedule": schedule}})
-        self.assert_close("piecewise", self.saved("pieces", model), variables(model))
-        fresh = keras.saving.load_model(self.path("m.keras"))
-        fresh.compile(O.SGD(0.1), loss="mse")
+        self.check("piecewise", self.saved("pieces", model), with_rate)
         keys = self.keys(2, "fresh", file=self.path("m.keras"), weights=self.path("m.keras"))
         train({**keys, "optimizer": {"name": "sgd", "learning_rate": 0.1}, "loss": "mean_squared_error"})
-        self.assert_close("fresh", self.saved("fresh", model), variables(self.fit(fresh, 2)))
+        self.check("fresh", self.saved("fresh", model), fresh)
 
     def test_metrics_are_reported_as_keras_reports_them(self):
         """Takes one step from a compiled file with sample weights. Compares the names and values of all metrics."""
@@ -163,7 +191,9 @@ class Compiled(unittest.TestCase):
         # even after it is read from a file (shared_object_id).
         for name, model, y, listed in [
                 ("one", one, labels, lambda:
-                 ["mae", m.AUC(curve="PR", name="pr"), m.LogCoshError(), m.AUC(name="pr"), "acc"]),
+                 ["mae", m.AUC(curve="PR", name="pr"), m.LogCoshError(), m.AUC(name="pr"), "acc",
+                  m.F1Score(average="macro", threshold=0.5), m.SensitivityAtSpecificity(0.5), m.OneHotMeanIoU(2),
+                  "concordance_correlation"]),
                 ("two", two, [labels, self.y[:, :1]], lambda:
                  [["mae", m.Recall(name="r")], [m.RootMeanSquaredError()]])]:
             for same in (True, False):  # True: also list the metrics as unweighted
@@ -185,28 +215,31 @@ class Compiled(unittest.TestCase):
                     self.assertLessEqual(set(seen) - set(wanted), {"global_step/sec", "staleness"})
 
     def test_several_outputs_keep_their_settings(self):
-        x = keras.Input((3,), name="x")
-        model = keras.Model(x, [L.Dense(2, name="a")(x), L.Dense(3, activation="softmax", name="b")(x)], name="two")
         classes = np.arange(self.COUNT) % 3
         np.savez(self.path("two.npz"), x=self.x, a=self.y, b=classes)
         keys = {**self.keys(3, "two", file=self.path("two.keras"), weights=self.path("two.keras")),
                 "data": {"train": {"format": "npz", "file": self.path("two.npz")}, "shuffle": False}}
-        for loss, weights, metrics in [
-                (["mse", "sparse_categorical_crossentropy"], [0.5, 2.0], [["mae"], ["accuracy"]]),
-                ({"a": keras.losses.MeanAbsoluteError(), "b": "sparse_categorical_crossentropy"}, {"a": 2.0, "b": 1.0},
-                 {"a": ["mse"], "b": ["accuracy"]})]:
-            model.compile(O.Adam(0.05), loss=loss, loss_weights=weights, metrics=metrics)
-            for _ in range(2):
-                model.train_on_batch(self.x, [self.y, classes])
-            model.save(self.path("two.keras"))
+        weights = towers().get_weights()
+        for losses, loss_weights, metrics in [
+                (lambda: ["mse", "sparse_categorical_crossentropy"], [0.5, 2.0], [["mae"], ["accuracy"]]),
+                (lambda: {"a": keras.losses.MeanAbsoluteError(), "b": "sparse_categorical_crossentropy"},
+                 {"a": 2.0, "b": 1.0}, {"a": ["mse"], "b": ["accuracy"]})]:
+            def fitted(steps):
+                model = towers()
+                model.set_weights(weights)
+                model.compile(O.Adam(0.05), loss=losses(), loss_weights=loss_weights, metrics=metrics)
+                model.run_eagerly = True
+                for _ in range(steps):
+                    model.last = model.train_on_batch(self.x, [self.y, classes], return_dict=True)
+                return model
+
+            fitted(2).save(self.path("two.keras"))
             with open(self.path("two.json"), "w") as file:
                 json.dump({**keys, "model_dir": self.path(f"two-{len(os.listdir(self.folder))}")}, file)
             run("--config", self.path("two.json"))
             run("export", "--model", self.path("two.json"), "--to", self.path("ours.keras"))
-            ours = keras.saving.load_model(self.path("ours.keras"))
-            for _ in range(2):
-                wanted = model.train_on_batch(self.x, [self.y, classes], return_dict=True)
+            ours, wanted = keras.saving.load_model(self.path("ours.keras")), fitted(4)
             got = ours.train_on_batch(self.x, [self.y, classes], return_dict=True)
-            self.assertEqual(got["b_accuracy"], wanted["b_accuracy"])
-            np.testing.assert_allclose(got["loss"], wanted["loss"], rtol=1e-5)
-            self.assert_close("two", variables(ours), variables(model))
+            self.assertEqual(got["b_accuracy"], wanted.last["b_accuracy"])
+            np.testing.assert_allclose(got["loss"], wanted.last["loss"], rtol=1e-5)
+            self.check("two", variables(ours), lambda: fitted(4))

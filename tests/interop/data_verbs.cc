@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "runtime/base/file.h"
 #include "runtime/config/tokenize.h"
 #include "runtime/data/images/image_source.h"
 #include "runtime/data/operators/join.h"
@@ -16,6 +17,7 @@
 #include "runtime/data/text/sequence_encoder.h"
 #include "runtime/data/text/vocabulary.h"
 #include "runtime/data/tfrecord/tfrecord.h"
+#include "runtime/io/record.h"
 #include "runtime/train/job/text_data.h"
 #include "tests/interop/json_tensor.h"
 
@@ -117,6 +119,15 @@ StatusOr<Json> ReadRecords(const Json& request) {
   }
   ASSIGN_OR_RETURN(const auto source, data::OpenTfRecords(options));
   return ReadAll(source, reading);
+}
+
+// {"file", "records": [their bytes in hexadecimal digits]} → {}
+StatusOr<Json> WriteRecords(const Json& request) {
+  std::string content;
+  for (const Json& digits : request["records"])
+    io::AppendRecord(absl::HexStringToBytes(digits.get<std::string>()), content);
+  RETURN_IF_ERROR(WriteFileAtomically(request["file"].get<std::string>(), content));
+  return Json::object();
 }
 
 // A tree of operators (SourceOf) → {name: tensor}, with all examples in order

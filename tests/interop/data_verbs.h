@@ -1,4 +1,5 @@
-// Declares the verbs of interop_tool that read data: images, records, datasets, texts and terms.
+// Declares the verbs of interop_tool that read data (images, records, datasets, texts
+// and terms), and the one that writes records.
 #pragma once
 
 #include "runtime/base/json.h"
@@ -8,6 +9,7 @@ namespace tfjob {
 
 StatusOr<Json> ReadImages(const Json& request);
 StatusOr<Json> ReadRecords(const Json& request);
+StatusOr<Json> WriteRecords(const Json& request);
 StatusOr<Json> ReadDataset(const Json& request);
 StatusOr<Json> Tokenize(const Json& request);
 StatusOr<Json> LookUp(const Json& request);

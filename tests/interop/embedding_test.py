@@ -8,7 +8,7 @@ import os
 import tempfile
 import unittest
 
-from harness import as_json, tool
+from harness import PREDICTION, as_json, check_exact, in_double, in_type, numbered, tool
 from interop_test import values, variables
 
 import numpy as np
@@ -63,35 +63,41 @@ class Tables(unittest.TestCase):
         tool("write-checkpoint", {"prefix": prefix, "tensors": {k: as_json(v) for k, v in variables(model).items()}})
         return {"model": model.to_json(), "prefix": prefix, "inputs": [values(x) for x in inputs]}
 
-    def check_outputs(self, model, inputs):
+    def check_outputs(self, library, model, inputs):
         with tempfile.TemporaryDirectory() as folder:
             got = tool("predict", self.request(folder, model, inputs))
-        wanted = np.asarray(model(inputs if len(inputs) > 1 else inputs[0]))
-        np.testing.assert_allclose(np.float32(got[0]).reshape(wanted.shape), wanted, rtol=0, atol=1e-6)
+        outputs = lambda model: numbered(model(inputs if len(inputs) > 1 else inputs[0]))
+        exact = in_type("float64", lambda: outputs(in_double(library, model)), library)
+        check_exact(self, numbered(got), exact, lambda: outputs(model), PREDICTION)
 
-    def check_steps(self, make_model, inputs, ours, optimizer, steps=3):
+    def check_steps(self, make_model, inputs, ours, make_optimizer, steps=3):
+        """Compares the variables after steps, within the bound for predictions."""
         model = make_model(keras)
         inputs_of = inputs if len(inputs) > 1 else inputs[0]
         labels = np.random.default_rng(1).random(tuple(model(inputs_of).shape), dtype=np.float32)
         with tempfile.TemporaryDirectory() as folder:
             request = self.request(folder, model, inputs) | {"labels": [values(labels)], "optimizer": ours}
             got = tool("train-step", request | {"steps": steps})
-        for _ in range(steps):
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(model(inputs_of, training=True) - labels))
-            gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-            optimizer.apply([tf.convert_to_tensor(g) for g in gradients], model.trainable_variables)
-        for name, value in variables(model).items():
-            with self.subTest(variable=name):
-                np.testing.assert_allclose(np.float32(got[name]).reshape(value.shape), value, rtol=0, atol=2e-5)
+
+        def after(model):
+            optimizer = make_optimizer()
+            for _ in range(steps):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(tf.square(model(inputs_of, training=True) - labels))
+                gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+                optimizer.apply([tf.convert_to_tensor(g) for g in gradients], model.trainable_variables)
+            return {name: np.float64(value) for name, value in variables(model).items()}
+
+        exact = in_type("float64", lambda: after(in_double(keras, model)))
+        check_exact(self, got, exact, lambda: after(model), PREDICTION)
 
     def test_outputs(self):
         rng = np.random.default_rng(3)
         for library in (keras, tf_keras):
             with self.subTest(library=library.__name__):
-                self.check_outputs(texts(library), [ids(rng, 8, 6)])
-                self.check_outputs(texts(library), [ids(rng, 8, 6) + 0.75])
-                self.check_outputs(pairs(library), [ids(rng, 8, 4), ids(rng, 8, 3), ids(rng, 8, 1)])
+                self.check_outputs(library, texts(library), [ids(rng, 8, 6)])
+                self.check_outputs(library, texts(library), [ids(rng, 8, 6) + 0.75])
+                self.check_outputs(library, pairs(library), [ids(rng, 8, 4), ids(rng, 8, 3), ids(rng, 8, 1)])
 
     def test_masks(self):
         words = ids(np.random.default_rng(4), 8, 6)
@@ -99,15 +105,15 @@ class Tables(unittest.TestCase):
         words[:, 0] = 5
         for library in (keras, tf_keras):
             with self.subTest(library=library.__name__):
-                self.check_outputs(padded(library), [words])
+                self.check_outputs(library, padded(library), [words])
 
     def test_steps_of_each_optimizer(self):
         rng = np.random.default_rng(5)
         words, inputs = [ids(rng, 8, 6)], [ids(rng, 8, 4), ids(rng, 8, 3), ids(rng, 8, 1)]
         for ours, make in OPTIMIZERS:
             with self.subTest(**ours):
-                self.check_steps(texts, words, ours, make())
-                self.check_steps(pairs, inputs, ours, make())
+                self.check_steps(texts, words, ours, make)
+                self.check_steps(pairs, inputs, ours, make)
 
     def test_keras_reads_what_we_write(self):
         model = pairs(keras)

@@ -2,12 +2,13 @@
 the subcommands of tfjob-trainer, as users do. run.sh runs it."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
 import zipfile
 
-from harness import RUN_SECONDS, TRAINER, train
+from harness import PREDICTION, RUN_SECONDS, TRAINER, check_exact, in_double, in_type, numbered, train
 
 import numpy as np
 import keras
@@ -15,7 +16,7 @@ import tensorflow as tf
 import tf_keras
 from safetensors import numpy as safetensors
 
-from interop_test import functional, images, randomize, variables
+from interop_test import attention, functional, images, randomize, recurrent, variables, volumes
 
 
 def run(*arguments):
@@ -39,6 +40,20 @@ def models(library):
     return [sequential(library), *functional(library), *images(library)[:3]]
 
 
+def models_of_all_kinds(library):
+    return [*models(library), *recurrent(library), *attention(library), volumes(library)]
+
+
+def adapted(library, rng):
+    """Returns a model whose Normalization layers have adapted to data."""
+    data = 5 * rng.random((20, 3, 4), dtype=np.float32) + 2
+    layers = [library.layers.Normalization(axis=axis, invert=invert, name=name)
+              for axis, invert, name in ((-1, False, "last"), ((1, 2), False, "both"), (None, True, "all"))]
+    for layer in layers:
+        layer.adapt(data)
+    return library.Sequential([library.Input((3, 4)), *layers, library.layers.Dense(2, name="dense")], name="adapted")
+
+
 def inputs_of(model, rng, count=7):
     return [rng.standard_normal((count, *tensor.shape[1:])).astype(np.float32) for tensor in model.inputs]
 
@@ -57,13 +72,13 @@ class Files(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def prepared(self, library):
-        for model in models(library):
+    def prepared(self, library, made=models):
+        for model in made(library):
             randomize(model, self.rng, 0.3)
             yield model
 
-    def check_prediction(self, model, batch_size, *arguments):
-        """Compares the trainer's predictions with those of Keras."""
+    def check_prediction(self, library, model, batch_size, *arguments):
+        """Compares the trainer's predictions with those of Keras in float64."""
         inputs = inputs_of(model, self.rng)
         flags = []
         for name, array in zip(input_names(model), inputs):
@@ -73,16 +88,14 @@ class Files(unittest.TestCase):
             flags += ["--input", f"{name}={self.path(name)}.npy" if len(inputs) > 1 else self.path(f"{name}.npy")]
         output = self.path("predictions.npz")
         run("predict", *arguments, *flags, "--output", output, "--batch-size", str(batch_size))
-        expected = model.predict(inputs if len(inputs) > 1 else inputs[0], verbose=0)
-        expected = expected if isinstance(expected, (list, tuple)) else [expected]
+        outputs = lambda model: numbered(model(inputs if len(inputs) > 1 else inputs[0], training=False))
+        exact = in_type("float64", lambda: outputs(in_double(library, model)), library)
         with np.load(output) as ours:
-            self.assertEqual(len(ours.files), len(expected))
-            if len(expected) > 1 and len(set(model.output_names)) == len(expected):
+            if len(exact) > 1 and len(set(model.output_names)) == len(exact):
                 self.assertEqual(sorted(ours.files), sorted(model.output_names))
-            for name, theirs in zip(ours.files, expected):
-                self.assertEqual(ours[name].shape, theirs.shape)
-                np.testing.assert_allclose(ours[name], theirs, rtol=0, atol=1e-5 * max(np.abs(theirs).max(), 1e-30),
-                                           err_msg=f"{model.name} {name}")
+            got = numbered([ours[name] for name in ours.files])
+        self.assertEqual([y.shape for y in got.values()], [y.shape for y in exact.values()])
+        check_exact(self, got, exact, lambda: outputs(model), PREDICTION, f"{model.name} {arguments}")
 
     def test_predictions_are_those_of_keras(self):
         for number, model in enumerate(self.prepared(keras)):
@@ -92,11 +105,11 @@ class Files(unittest.TestCase):
                 model.save_weights(weights)
                 with open(architecture, "w") as file:
                     file.write(model.to_json())
-                self.check_prediction(model, 1 + number % 4, "--model", whole)
-                self.check_prediction(model, 3, "--model", architecture, "--weights", weights)
+                self.check_prediction(keras, model, 1 + number % 4, "--model", whole)
+                self.check_prediction(keras, model, 3, "--model", architecture, "--weights", weights)
                 older = self.path("m.h5")
                 model.save(older)
-                self.check_prediction(model, 32, "--model", older)
+                self.check_prediction(keras, model, 32, "--model", older)
 
     def test_predictions_are_those_of_tf_keras(self):
         for model in self.prepared(tf_keras):
@@ -106,14 +119,14 @@ class Files(unittest.TestCase):
                 model.save_weights(weights)
                 with open(architecture, "w") as file:
                     file.write(model.to_json())
-                self.check_prediction(model, 4, "--model", older)
-                self.check_prediction(model, 4, "--model", architecture, "--weights", weights)
+                self.check_prediction(tf_keras, model, 4, "--model", older)
+                self.check_prediction(tf_keras, model, 4, "--model", architecture, "--weights", weights)
                 whole = self.path("t.keras")
                 model.save(whole)
-                self.check_prediction(model, 4, "--model", whole)
+                self.check_prediction(tf_keras, model, 4, "--model", whole)
 
     def test_keras_loads_what_we_write_with_equal_bits(self):
-        for model in self.prepared(keras):
+        for model in self.prepared(keras, models_of_all_kinds):
             with self.subTest(model=model.name):
                 source = self.path("m.keras")
                 model.save(source)
@@ -130,21 +143,59 @@ class Files(unittest.TestCase):
     def assert_equal(self, ours, theirs):
         self.assertEqual([array.shape for array in ours], [array.shape for array in theirs])
         for one, other in zip(ours, theirs):
-            self.assertEqual(one.tobytes(), other.tobytes())
+            self.assertEqual((one.dtype, one.tobytes()), (other.dtype, other.tobytes()))
+
+    def test_adapted_statistics_are_read_and_written_and_not_trained(self):
+        for library in keras, tf_keras:
+            model = adapted(library, self.rng)
+            for suffix in ("keras", "h5", "weights.h5"):
+                with self.subTest(library=library.__name__, suffix=suffix):
+                    file, config = self.path(f"a.{suffix}"), self.path("training.json")
+                    model.save_weights(file) if suffix == "weights.h5" else model.save(file)
+                    with open(self.path("a.json"), "w") as to:
+                        to.write(model.to_json())
+                    architecture = self.path("a.json") if suffix == "weights.h5" else file
+                    self.check_prediction(library, model, 3, "--model", architecture, "--weights", file)
+                    np.savez(self.path("train.npz"), x=self.rng.random((8, 3, 4), dtype=np.float32),
+                             y=self.rng.random((8, 3, 2), dtype=np.float32))
+                    folder = self.path(f"{library.__name__}-{suffix}")
+                    with open(config, "w") as to:
+                        json.dump({"model": {"file": architecture, "weights": file}, "loss": "mean_squared_error",
+                                   "data": {"train": {"format": "npz", "file": self.path("train.npz")}},
+                                   "optimizer": {"name": "adam", "learning_rate": 0.1}, "max_steps": 2, "batch_size": 4,
+                                   "model_dir": folder}, to)
+                    run("--config", config)
+                    reader = tf.train.load_checkpoint(folder)
+                    for name, value in variables(model).items():
+                        same = reader.get_tensor(name).tobytes() == np.asarray(value).tobytes()
+                        self.assertEqual(same, not name.startswith("dense"), name)
+                    for written in ("ours.keras", "ours.h5", "ours.weights.h5", "ours.safetensors"):
+                        run("export", "--model", architecture, "--weights", file, "--to", self.path(written))
+                    if library is keras:
+                        for written in ("ours.keras", "ours.h5"):
+                            loaded = keras.models.load_model(self.path(written), compile=False)
+                            self.assert_equal(loaded.get_weights(), model.get_weights())
+                    self.assert_equal_by_name(safetensors.load_file(self.path("ours.safetensors")), variables(model))
 
     def test_safetensors_have_equal_bits_in_both_directions(self):
-        model = next(self.prepared(keras))
-        model.save(self.path("m.keras"))
-        run("export", "--model", self.path("m.keras"), "--to", self.path("m.safetensors"))
-        ours = safetensors.load_file(self.path("m.safetensors"))
-        expected = variables(model)
-        self.assertEqual(sorted(ours), sorted(expected))
-        for name, array in expected.items():
-            self.assertEqual(ours[name].tobytes(), array.tobytes(), name)
-        safetensors.save_file(expected, self.path("theirs.safetensors"))
-        with open(self.path("m.json"), "w") as file:
-            file.write(model.to_json())
-        self.check_prediction(model, 5, "--model", self.path("m.json"), "--weights", self.path("theirs.safetensors"))
+        for library in keras, tf_keras:
+            for model in self.prepared(library, models_of_all_kinds if library is keras else models):
+                with self.subTest(model=model.name, library=library.__name__):
+                    expected = variables(model)
+                    model.save(self.path("m.keras"))
+                    run("export", "--model", self.path("m.keras"), "--to", self.path("m.safetensors"))
+                    self.assert_equal_by_name(safetensors.load_file(self.path("m.safetensors")), expected)
+                    safetensors.save_file(expected, self.path("theirs.safetensors"))
+                    with open(self.path("m.json"), "w") as file:
+                        file.write(model.to_json())
+                    theirs = ("--model", self.path("m.json"), "--weights", self.path("theirs.safetensors"))
+                    run("export", *theirs, "--to", self.path("again.safetensors"))
+                    self.assert_equal_by_name(safetensors.load_file(self.path("again.safetensors")), expected)
+                    self.check_prediction(library, model, 5, *theirs)
+
+    def assert_equal_by_name(self, ours, theirs):
+        self.assertEqual(sorted(ours), sorted(theirs))
+        self.assert_equal([ours[name] for name in theirs], list(theirs.values()))
 
     def test_training_starts_from_the_weights_of_keras(self):
         model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, name="d")])
@@ -177,8 +228,8 @@ class Files(unittest.TestCase):
         rows = self.rng.standard_normal((6, 1)).astype(np.float32)
         np.savetxt(self.path("rows.csv"), rows, fmt="%.9g")
         run("predict", "--model", config, "--input", self.path("rows.csv"), "--output", self.path("out.csv"))
-        np.testing.assert_allclose(np.loadtxt(self.path("out.csv")).reshape(-1, 1), last.predict(rows, verbose=0),
-                                   rtol=1e-5, atol=1e-6)
+        exact = in_type("float64", lambda: numbered(in_double(keras, last)(rows)))
+        check_exact(self, numbered(np.loadtxt(self.path("out.csv"))), exact, lambda: numbered(last(rows)), PREDICTION)
 
     def test_predictions_with_object_based_checkpoints(self):
         for library in tf_keras, keras:
@@ -191,7 +242,7 @@ class Files(unittest.TestCase):
                         model.save_weights(prefix)
                     with open(self.path("m.json"), "w") as file:
                         file.write(model.to_json())
-                    self.check_prediction(model, 4, "--model", self.path("m.json"), "--weights", prefix)
+                    self.check_prediction(library, model, 4, "--model", self.path("m.json"), "--weights", prefix)
 
     def test_what_does_not_fit_is_refused(self):
         model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, name="d"), keras.layers.Dense(1, name="e")])
@@ -226,6 +277,25 @@ class Files(unittest.TestCase):
             self.assertRegex(done.stderr + done.stdout, message)
             with open(output) as file:
                 self.assertEqual(file.read(), "before")
+
+    def test_summaries_have_the_rows_of_keras(self):
+        for model in models_of_all_kinds(keras):
+            with self.subTest(model=model.name):
+                model.save(self.path("m.keras"))
+                text = run("summary", "--model", self.path("m.keras"))
+                rows = {cells[0]: cells[1:3] for cells in (re.split("  +", line) for line in text.splitlines())
+                        if len(cells) >= 3}
+                # A shared layer has a row per call, and a nested model has the rows of its layers.
+                once = [layer for layer in model.layers
+                        if len(layer._inbound_nodes) == 1 and not isinstance(layer, keras.Model)]
+                self.assertTrue(once)
+                for layer in once:
+                    shapes = " ".join(str(output.shape) for output in keras.tree.flatten(layer.output))
+                    self.assertEqual(rows[f"{layer.name} ({type(layer).__name__})"],
+                                     [shapes, f"{layer.count_params():,}"])
+                trained = sum(int(np.prod(weight.shape)) for weight in model.trainable_weights)
+                self.assertIn(f"Trainable params: {trained:,} ", text)
+                self.assertIn(f"Non-trainable params: {model.count_params() - trained:,} ", text)
 
     def test_evaluation_and_summary_are_those_of_keras(self):
         model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, activation="tanh"), keras.layers.Dense(1)])

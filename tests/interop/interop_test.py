@@ -7,7 +7,8 @@ import os
 import tempfile
 import unittest
 
-from harness import as_array, as_json, scalars, tool
+from harness import (PREDICTION, STEP, as_array, as_json, check_exact, in_double, in_type, listed, numbered,
+                     scalars, tool)
 
 import numpy as np
 import tensorflow as tf
@@ -112,7 +113,7 @@ def variables(model, prefix=""):
                 if "Attention" in type(layer).__name__:
                     name = path.split(f"{layer.name}/")[-1]
                 if hasattr(layer, "cell") or hasattr(layer, "forward_layer") or type(layer).__name__ == "TimeDistributed":
-                    name = path.split(f"{layer.name}/", 1)[1].replace("backward_rear", "rear")
+                    name = path.split(f"{layer.name}/", 1)[-1].replace("backward_rear", "rear")  # lacks it if read
                     inner = layer.layer.name if type(layer).__name__ == "TimeDistributed" else ""
                     name = name if name.startswith(inner) else f"{inner}/{name}"  # tf.keras 2 omits it
                 if type(layer).__name__.startswith("ConvLSTM") and "/" not in name:
@@ -309,19 +310,33 @@ def operations():
             x[..., None], x[:, None, 2], ops.mean(x, axis=1), ops.sum(x, axis=(1, 2), keepdims=True),
             ops.max(x, axis=-1), ops.min(x, axis=[1, 2], keepdims=True), ops.einsum("abc,adc->abd", x, y),
             ops.einsum("abc,abc->ab", x, y)]
+    whole = ops.cast(x * 10, "int32")
+    flat += [ops.floor(x * 3), ops.ceil(x * 3), ops.round(x * 4), ops.round(ops.floor(x * 3) / 2), ops.round(x, 1),
+             ops.sign(x), x % 0.7, x % -0.7, 3.0 % (ops.abs(y) + 0.5), ops.mod(x, y), x // 0.7, y // -0.3, ops.log1p(ops.square(x)), ops.expm1(x), ops.prod(x, axis=1), ops.prod(x, axis=(2, 1), keepdims=True),
+             ops.norm(x, axis=-1), ops.norm(x, ord=1, axis=1, keepdims=True), ops.norm(x, ord=3, axis=1),
+             ops.norm(x, axis=(1, 2)), ops.slice(x, (0, 1, 2), (-1, 2, 3)), ops.slice(x, [0, 0, 1], [-1, -1, 1]),
+             x[:, ::-1], x[:, 3:0:-2, ::-2], x[..., -2:0:-3], *ops.split(x, [1, 3], axis=1),
+             ops.split(x, [2], axis=-1)[0], ops.take(x, [2, 0, -1], axis=1),
+             ops.take(x, np.array([[0], [5]]), axis=2), ops.take(x, 1, axis=-1)]
+    flat += [ops.cast(value, x.dtype) for value in [
+        ops.argmin(x, axis=1), ops.argmin(x, axis=-1, keepdims=True),
+        ops.argmin(ops.where(whole > 1, whole, -2**31), axis=2), ops.argmin(whole, axis=1), ops.count_nonzero(ops.relu(x), axis=1), whole % 3,
+        whole % -3, whole // 4, whole // -4, ops.sign(whole), ops.floor(whole), ops.round(whole),
+        ops.prod(whole, axis=2), ops.prod(x > 0, axis=1), ops.take(whole, [3, 1], axis=1)]]
     flat = [L.Flatten()(value) for value in flat]
     return keras.Model([x, y], L.Dense(3, name="head")(ops.concatenate(flat, axis=-1)), name="operations")
 
 
 def tensorflow_functions():
-    """Returns a model of tf.keras 2 that calls functions of TensorFlow on its values."""
+    """Returns a model of tf.keras 2 that calls functions of TensorFlow on its values, in the type of floatx."""
     L = tf_keras.layers
     x, y = tf_keras.Input((4, 6), name="x"), tf_keras.Input((4, 6), name="y")
     first, second = tf.split(L.Dense(8, name="halves")(x), 2, axis=-1)
     whole, large = tf.cast(x * 3.0, tf.int32), 2**24  # the sums below differ by 1, which float32 cannot represent
     offsets = [tf.constant([large + step] * 6) for step in (0, 1)]
     flat = [x + y, x * 2.0, 1 - x, x / (tf.abs(y) + 1), -x, x**2, x @ tf.transpose(y, [0, 2, 1]), first * tf.sigmoid(second),
-            x * tf.constant([1.0, 2, 3, 4, 5, 6]), tf.nn.bias_add(x, tf.constant([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])),
+            x * tf.constant([1.0, 2, 3, 4, 5, 6], x.dtype),
+            tf.nn.bias_add(x, tf.constant([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], x.dtype)),
             x[:, 0], x[:, 1:3, None], x[..., ::2], tf.reshape(x, [-1, 3, 8]), tf.concat([x, y], axis=1),
             tf.stack([x, y], axis=1), tf.expand_dims(x, -1), tf.squeeze(tf.expand_dims(x, 1), 1), tf.tile(x, [1, 2, 3]),
             tf.pad(x, [[0, 0], [1, 2], [0, 0]]), tf.reverse(x, [1]), tf.roll(x, 1, axis=2), tf.where(x > y, x, y),
@@ -395,6 +410,15 @@ def curves(library):
     return library.Model(x, L.Concatenate()([*h, L.Flatten()(rows)]), name="curves")
 
 
+def double_of(library, model):
+    """Returns a copy of a model that computes in float64. Call this function in in_type."""
+    if model.name != "functions":
+        return in_double(library, model)
+    copy = tensorflow_functions()  # in JSON, constants have no type, so tf.keras would read them as float32
+    copy.set_weights(model.get_weights())
+    return copy
+
+
 class Models(unittest.TestCase):
     """Checks that a model in the JSON of Keras 3 or of tf.keras 2 yields the same outputs as in
     Keras, and the same weights after a step."""
@@ -404,31 +428,31 @@ class Models(unittest.TestCase):
         tool("write-checkpoint", {"prefix": prefix, "tensors": {k: as_json(v) for k, v in variables(model).items()}})
         return {"model": model.to_json(), "prefix": prefix, "inputs": [values(x) for x in inputs]}
 
-    def check(self, model, inputs):
-        """Compares the outputs. Returns the request."""
-        expected = model(inputs if len(inputs) > 1 else inputs[0])
-        expected = [np.asarray(y) for y in (expected if isinstance(expected, (list, tuple)) else [expected])]
+    def check(self, library, model, inputs):
+        """Compares the outputs with those of Keras in float64."""
+        outputs = lambda model: numbered(model(inputs if len(inputs) > 1 else inputs[0]))
+        exact = in_type("float64", lambda: outputs(double_of(library, model)), library)
         with tempfile.TemporaryDirectory() as folder:
-            outputs = tool("predict", self.request(folder, model, inputs))
-        self.assertEqual(len(outputs), len(expected))
-        for got, wanted in zip(outputs, expected):
-            bound = 1e-5 * max(1, np.abs(wanted).max())
-            np.testing.assert_allclose(np.float32(got).reshape(wanted.shape), wanted, rtol=0, atol=bound)
+            got = tool("predict", self.request(folder, model, inputs))
+        check_exact(self, numbered(got), exact, lambda: outputs(model), PREDICTION, model.name)
 
     def check_step(self, library, model, inputs, rng):
-        outputs = model(inputs if len(inputs) > 1 else inputs[0])
-        outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+        """Compares the variables after a step with those of Keras in float64."""
+        outputs = listed(model(inputs if len(inputs) > 1 else inputs[0]))
         labels = [rng.random(tuple(y.shape), dtype=np.float32) for y in outputs]
         with tempfile.TemporaryDirectory() as folder:
             request = self.request(folder, model, inputs)
             got = tool("train-step", request | {"labels": [values(y) for y in labels], "learning_rate": 0.1})
-        model.compile(optimizer=library.optimizers.SGD(0.1), loss=["mse"] * len(labels))
-        model.train_on_batch(inputs if len(inputs) > 1 else inputs[0], labels if len(labels) > 1 else labels[0])
-        wanted = variables(model)
-        self.assertEqual(got.keys(), wanted.keys())
-        for name, value in wanted.items():
-            with self.subTest(variable=name):
-                np.testing.assert_allclose(np.float32(got[name]).reshape(value.shape), value, rtol=0, atol=1e-4)
+
+        def after(model):
+            model.compile(optimizer=library.optimizers.SGD(0.1), loss=["mse"] * len(labels), run_eagerly=True)
+            floatx = library.backend.floatx()
+            x, y = [part.astype(floatx) for part in inputs], [part.astype(floatx) for part in labels]
+            model.train_on_batch(x if len(x) > 1 else x[0], y if len(y) > 1 else y[0])
+            return {name: np.float64(value) for name, value in variables(model).items()}
+
+        exact = in_type("float64", lambda: after(double_of(library, model)), library)
+        check_exact(self, got, exact, lambda: after(model), STEP, model.name)
 
     def check_chain(self, library):
         layers = library.layers
@@ -438,7 +462,7 @@ class Models(unittest.TestCase):
             layers.Flatten(), layers.Dense(32, activation="tanh", use_bias=False), layers.Dense(16), layers.ReLU(),
             layers.Dense(24), layers.Activation("tanh"), layers.Dense(16, activation="sigmoid"), layers.Dense(10),
             layers.Softmax()])
-        self.check(model, [np.random.default_rng(5).random((9, 12, 7), dtype=np.float32)])
+        self.check(library, model, [np.random.default_rng(5).random((9, 12, 7), dtype=np.float32)])
 
     INPUT = {"keras": {"shape": (12, 7)}, "tf_keras": {"input_shape": (12, 7)}}
 
@@ -462,7 +486,7 @@ class Models(unittest.TestCase):
                 if model.name == "padded":
                     for length, example in enumerate(inputs[0]):
                         example[length % 7:] = 0  # every step of one example is masked
-                self.check(model, inputs)
+                self.check(library, model, inputs)
                 if (steps and model.name != "untrained") or model.name in ("functions", "volumes"):
                     self.check_step(library, model, inputs, rng)
 

@@ -23,6 +23,7 @@
 #include "runtime/optimizer/optimizer.h"
 #include "tests/interop/data_verbs.h"
 #include "tests/interop/json_tensor.h"
+#include "tests/interop/model_verbs.h"
 
 namespace tfjob {
 namespace {
@@ -104,7 +105,9 @@ model::Loss ToLoss(const Json& json) {
   loss.alpha = json.value("alpha", loss.alpha);
   loss.gamma = json.value("gamma", loss.gamma);
   loss.delta = json.value("delta", loss.delta);
+  loss.q = json.value("q", loss.q);
   loss.apply_class_balancing = json.value("apply_class_balancing", false);
+  if (json.contains("ignore_class")) loss.ignore_class = json["ignore_class"].get<int64_t>();
   return loss;
 }
 
@@ -147,10 +150,7 @@ StatusOr<Json> ComputeLoss(const Json& request) {
   return Json{{"values", results[0]}, {"gradient", results[1]}};
 }
 
-// {"metric": name, or {"name", argument, …}, "batches": [[prediction, labels, mask or null, sample
-// weights or null], …]} → the metric's value over all batches
-StatusOr<Json> ComputeMetric(const Json& request) {
-  ASSIGN_OR_RETURN(const model::Metric metric, model::ReadMetric(JsonField(request["metric"])));
+StatusOr<Json> ValueOf(const model::Metric& metric, const Json& request) {
   std::vector<double> totals;
   int64_t examples = 0;
   for (const Json& batch : request["batches"]) {
@@ -170,6 +170,17 @@ StatusOr<Json> ComputeMetric(const Json& request) {
     examples += prediction.shape().dim(0);
   }
   return Json(model::MetricValue(metric, totals, examples));
+}
+
+// {"metric": name, or {"name", argument, …}, "batches": [[prediction, labels, mask or null, sample
+// weights or null], …]} → the metric's value over all batches, or a list of its values
+StatusOr<Json> ComputeMetric(const Json& request) {
+  ASSIGN_OR_RETURN(const model::Metric metric, model::ReadMetric(JsonField(request["metric"])));
+  Json values = Json::array();
+  for (const model::Metric& each : model::PerThreshold(metric)) {
+    ASSIGN_OR_RETURN(values.emplace_back(), ValueOf(each, request));
+  }
+  return values.size() == 1 ? values[0] : values;
 }
 
 // A model from Keras' JSON, with the values of its variables from a checkpoint.
@@ -290,6 +301,7 @@ int Main(const std::string& verb) {
       {"read-dataset", ReadDataset},
       {"read-images", ReadImages},
       {"read-records", ReadRecords},
+      {"write-records", WriteRecords},
       {"write-events", WriteEvents},
       {"apply-optimizer", ApplyOptimizer},
       {"loss", ComputeLoss},
@@ -300,6 +312,7 @@ int Main(const std::string& verb) {
       {"rewrite", Rewrite},
       {"tokenize", Tokenize},
       {"look-up", LookUp},
+      {"initial-values", InitialValues},
   };
   auto found = verbs.find(verb);
   if (found == verbs.end()) {

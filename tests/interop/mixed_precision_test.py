@@ -2,13 +2,15 @@
 
 run.sh runs it. MIXED_MODELS is the number of random models (default 25; 100 if TFJOB_DEEP is set), and MIXED_SEED is
 the seed of the first."""
+import json
 import os
 import tempfile
 import unittest
 import warnings
 
-from harness import as_json, tool, train
+from harness import as_json, listed, numbered, tool, train, with_weights
 
+import h5py
 import numpy as np
 import keras
 import tensorflow as tf
@@ -16,7 +18,8 @@ import tf_keras
 
 import random_models
 from interop_test import values, variables
-from random_models_test import NOT_SUPPORTED, RATE, Case, Refused, listed, run
+from model_case import FORMS, RATE, Refused, run
+from random_models_test import NOT_SUPPORTED, Case
 
 COUNT = int(os.environ.get("MIXED_MODELS", "100" if os.environ.get("TFJOB_DEEP") else "25"))
 SEED = int(os.environ.get("MIXED_SEED", "5000"))
@@ -31,8 +34,7 @@ class MixedCase(Case):
 
     def in_policy(self, trains):
         """Returns the outputs and the variables after a step, computed by Keras in the policy."""
-        model = random_models.draw(self.seed)
-        model.set_weights(self.weights)
+        model = with_weights(random_models.draw(self.seed), self.weights)
         inputs = [self.arrays[x.name].astype(x.dtype) for x in model.inputs]
         outputs = [np.asarray(y, np.float64) for y in listed(model(inputs, training=False))]
         if not trains or not model.trainable_weights:
@@ -40,10 +42,6 @@ class MixedCase(Case):
         model.compile(optimizer=keras.optimizers.SGD(RATE), loss=["mse"] * len(outputs), run_eagerly=True)
         model.train_on_batch(inputs, self.labels)
         return outputs, {k: np.asarray(v, np.float64) for k, v in variables(model).items()}
-
-
-def numbered(outputs):
-    return {f"output {i}": y for i, y in enumerate(outputs)}
 
 
 def differences(ours, exact, theirs, epsilon):
@@ -70,18 +68,16 @@ class RandomMixedModels(unittest.TestCase):
         self.addCleanup(keras.config.set_dtype_policy, "float32")
 
     def check(self, case, folder):
-        try:
-            exact, after = case.keras("float64")
-        except tf.errors.OpError:  # as in random_models_test.py
-            return "skipped: Keras cannot run it in float64"
+        exact, after = case.keras("float64")
+        form = FORMS[case.seed % 2]
         outputs, variables_after = case.in_policy(self.trains)
         arrays = [*exact, *after.values(), *outputs, *variables_after.values()]
         if not all(np.isfinite(y).all() and np.abs(y).max(initial=0) < 1e3 for y in arrays):
             return "skipped: large or not finite"
         case.write(folder)
-        wrong = differences(numbered(case.predict(folder)), numbered(exact), numbered(outputs), self.epsilon)
+        wrong = differences(numbered(case.predict(folder, form)), numbered(exact), numbered(outputs), self.epsilon)
         if variables_after and not wrong:
-            wrong = differences(case.step(folder), after, variables_after, self.epsilon)
+            wrong = differences(case.step(folder, form), after, variables_after, self.epsilon)
         return "\n".join(wrong)
 
     def test_outputs_and_a_step_are_as_exact_as_those_of_keras(self):
@@ -194,6 +190,57 @@ class MixedPrecision(unittest.TestCase):
             if "moving" in name:
                 continue  # Keras also assigns the statistics of skipped batches
             np.testing.assert_allclose(after[name], value, rtol=0, atol=2e-3, err_msg=name)
+
+    def test_training_goes_on_from_a_file_of_a_scaled_model(self):
+        """Keras takes steps until one is good, and writes a file. The trainer takes two more steps, and writes a file
+        that Keras reads."""
+        keras.config.set_dtype_policy("mixed_float16")
+        self.addCleanup(keras.config.set_dtype_policy, "float32")
+        keras.utils.set_random_seed(7)
+        model = small(keras, "mixed_float16")
+        x = self.rng.random((6, 8, 8, 2), dtype=np.float32)
+        y = 40 * self.rng.random((6, 3), dtype=np.float32) + 40
+        for optimizer in (keras.optimizers.Adam(1e-3), keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(1e-3))):
+            model.compile(optimizer, loss="mse")
+            self.assertIsInstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+            while not model.optimizer.built or int(model.optimizer.step_counter) < 1:
+                model.train_on_batch(x, y)
+            self.assertLess(float(model.optimizer.dynamic_scale), 32768, "the loss overflows at first")
+            with tempfile.TemporaryDirectory() as folder:
+                np.savez(f"{folder}/train.npz", x=x, y=y)
+                self.check_continued(folder, model, x, y, "keras")
+                self.check_continued(folder, model, x, y, "h5")
+
+    def check_continued(self, folder, model, x, y, suffix):
+        start, config = f"{folder}/start.{suffix}", f"{folder}/training.json"
+        model.save(start)
+        keys = {"model": {"file": start, "weights": start}, "batch_size": 6,
+                "data": {"train": {"format": "npz", "file": f"{folder}/train.npz"}, "shuffle": False},
+                "max_steps": int(model.optimizer.iterations) + 2, "model_dir": f"{folder}/{suffix}"}
+        with open(config, "w") as file:
+            json.dump(keys, file)
+        run("--config", config)
+        run("export", "--model", config, "--to", f"{folder}/ours.keras")
+        run("export", "--model", config, "--to", f"{folder}/ours.h5")
+        copy = keras.saving.load_model(f"{folder}/ours.keras")
+        self.assertIsInstance(copy.optimizer, keras.optimizers.LossScaleOptimizer)
+        self.assertIsInstance(keras.saving.load_model(f"{folder}/ours.h5").optimizer, keras.optimizers.LossScaleOptimizer)
+        with h5py.File(f"{folder}/ours.h5") as file:
+            names = file["optimizer_weights"].attrs["weight_names"]
+            again = [np.asarray(file[f"optimizer_weights/{name}"]) for name in names]
+        for one, other in zip(copy.optimizer.variables, again, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), other, err_msg=one.path)
+        wanted = keras.saving.load_model(f"{folder}/start.keras")
+        for _ in range(2):
+            wanted.train_on_batch(x, y)
+        self.assertEqual(int(wanted.optimizer.iterations), keys["max_steps"], "no step was skipped")
+        for one, other in zip(copy.optimizer.variables, wanted.optimizer.variables, strict=True):
+            scale = float(np.abs(np.asarray(other)).max())
+            np.testing.assert_allclose(one, other, rtol=0, atol=5e-3 * scale, err_msg=one.path)
+        for name in ("step_counter", "dynamic_scale", "iterations"):
+            self.assertEqual(float(getattr(copy.optimizer, name)), float(getattr(wanted.optimizer, name)), name)
+        for name, value in variables(wanted).items():
+            np.testing.assert_allclose(variables(copy)[name], value, rtol=0, atol=2e-3, err_msg=name)
 
     def test_keras_reads_the_policies_that_we_write(self):
         with tempfile.TemporaryDirectory() as folder:

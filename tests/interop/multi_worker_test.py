@@ -9,10 +9,10 @@ import tempfile
 import unittest
 
 from harness import RUN_SECONDS, TRAINER, scalars
+from mirrored_test import LEARNS, MODELS, write_arrays
 from trainer_test import training_file, write_images
 
 import numpy as np
-import tensorflow as tf
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tensorflow_multi_worker.py")
 STEPS, BATCH = 100, 50
@@ -43,27 +43,30 @@ def run_group(command):
 
 
 class MultiWorkerMirrored(unittest.TestCase):
+    def losses(self, folder, model):
+        """Returns the losses of both implementations."""
+        layers, names = MODELS[model]
+        # An epoch ends with a batch of one example, so one of the workers has none.
+        source, x, y = write_images(folder, "train", 401, seed=1)
+        model_dir, training = f"{folder}/model", f"{folder}/training.yaml"
+        with open(training, "w") as file:
+            json.dump(training_file(
+                layers, optimizer={"name": "adam", "learning_rate": 0.001}, data={"train": source, "shuffle": False},
+                global_batch_size=BATCH, max_steps=STEPS, model_dir=model_dir, save_summary_steps=1,
+                save_checkpoints_steps=STEPS, strategy={"name": "multi_worker_mirrored"}), file)
+        run_group([TRAINER, f"--config={training}"])
+        points = scalars(model_dir)["loss"]
+        self.assertEqual([step for step, _ in points], list(range(1, STEPS + 1)))
+        write_arrays(f"{folder}/arrays.npz", x, y, f"{model_dir}/model.ckpt-0", names)
+        theirs = run_group([sys.executable, PEER, f"{folder}/arrays.npz", str(STEPS), str(BATCH), model])
+        return [loss for _, loss in points], json.loads(theirs)
+
     def test_each_step_has_the_loss_of_tensorflows_multi_worker_mirrored_strategy(self):
-        with tempfile.TemporaryDirectory() as folder:
-            # An epoch ends with a batch of one example, so one of the workers has none.
-            source, x, y = write_images(folder, "train", 401, seed=1)
-            model_dir, training = f"{folder}/model", f"{folder}/training.yaml"
-            with open(training, "w") as file:
-                json.dump(training_file(
-                    [{"Dense": {"units": 16, "activation": "tanh"}}, {"Dense": {"units": 10}}],
-                    optimizer={"name": "adam", "learning_rate": 0.001}, data={"train": source, "shuffle": False},
-                    global_batch_size=BATCH, max_steps=STEPS, model_dir=model_dir, save_summary_steps=1,
-                    save_checkpoints_steps=STEPS, strategy={"name": "multi_worker_mirrored"}), file)
-            run_group([TRAINER, f"--config={training}"])
-            points = scalars(model_dir)["loss"]
-            self.assertEqual([step for step, _ in points], list(range(1, STEPS + 1)))
-            start = tf.train.load_checkpoint(f"{model_dir}/model.ckpt-0")
-            weights = [start.get_tensor(f"{layer}/{part}")
-                       for layer in ("dense", "dense_1") for part in ("kernel", "bias")]
-            np.savez(f"{folder}/arrays.npz", x=x, y=y, **{f"w{i}": w for i, w in enumerate(weights)})
-            theirs = json.loads(run_group([sys.executable, PEER, f"{folder}/arrays.npz", str(STEPS), str(BATCH)]))
-        np.testing.assert_allclose([loss for _, loss in points], theirs, rtol=1e-4)
-        self.assertLess(theirs[-2], theirs[0] / 2)
+        for model in MODELS:
+            with self.subTest(model), tempfile.TemporaryDirectory() as folder:
+                ours, theirs = self.losses(folder, model)
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+                self.assertLess(theirs[-2], theirs[0] * LEARNS[model])
 
 
 if __name__ == "__main__":

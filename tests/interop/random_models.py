@@ -32,6 +32,10 @@ def axes(r, shape):
     return r.choice([-1, r.randint(1, rank - 1), some])
 
 
+def some_axes_or_none(r, shape):
+    return r.choice([None, axes(r, shape)])
+
+
 def cropped(axis):
     """Draws a size that exceeds the image's size by at most one. The model must state the image's size."""
     return lambda r, shape: r.randint(1, shape[axis] + 1)
@@ -71,6 +75,14 @@ def conv(rank):
 
 def without(options, *names):
     return {name: choices for name, choices in options.items() if name not in names}
+
+
+# Stands for the largest output_padding, which is below the strides.
+LARGEST = "largest"
+
+
+def conv_transpose(rank):
+    return {**without(conv(rank), "dilation_rate"), "padding": ["valid", "same"], "output_padding": [None, LARGEST]}
 
 
 def depthwise(rank):
@@ -137,7 +149,7 @@ LAYERS = {
     "GroupNormalization": ((2, 3, 4), {"groups": [1, 2, -1], "axis": axis, **NORMALIZATION}),
     "UnitNormalization": ((2, 3, 4), {"axis": axes}),
     "RMSNormalization": ((2, 3, 4), {"axis": [-1], "epsilon": [1e-6, 0.01]}),
-    "Normalization": ((2, 3, 4), {"axis": [None], "mean": [0.1], "variance": [2.0], "invert": FLAG}),
+    "Normalization": ((2, 3, 4), {"axis": some_axes_or_none, "invert": FLAG}),
     "SimpleRNN": ((3,), RECURRENT),
     "LSTM": ((3,), {**GATED, "unit_forget_bias": FLAG}),
     "GRU": ((3,), {**GATED, "reset_after": FLAG}),
@@ -149,8 +161,8 @@ LAYERS = {
     "DepthwiseConv2D": ((4,), depthwise(2)),
     "SeparableConv1D": ((3,), {**depthwise(1), "filters": [2, 3]}),
     "SeparableConv2D": ((4,), {**depthwise(2), "filters": [2, 3]}),
-    "Conv1DTranspose": ((3,), {**without(conv(1), "dilation_rate"), "padding": ["valid", "same"]}),
-    "Conv2DTranspose": ((4,), without(conv(2), "dilation_rate")),
+    "Conv1DTranspose": ((3,), conv_transpose(1)),
+    "Conv2DTranspose": ((4,), conv_transpose(2)),
     "MaxPooling1D": ((3,), pooling(1)),
     "MaxPooling2D": ((4,), pooling(2)),
     "AveragePooling1D": ((3,), pooling(1)),
@@ -164,10 +176,10 @@ LAYERS = {
     "Cropping1D": ((3,), {"cropping": margins(1)}),
     "Cropping2D": ((4,), {"cropping": margins(2)}),
     "UpSampling1D": ((3,), {"size": [1, 2]}),
-    "UpSampling2D": ((4,), {"size": sizes(2, 2)}),
+    "UpSampling2D": ((4,), {"size": sizes(2, 2), "interpolation": ["nearest", "bilinear", "bicubic"]}),
     "SpatialDropout3D": ((5,), {"rate": [0.0]}),
     "Conv3D": ((5,), {**conv(3), "groups": [1, 1, 2]}),
-    "Conv3DTranspose": ((5,), without(conv(3), "dilation_rate")),
+    "Conv3DTranspose": ((5,), conv_transpose(3)),
     "MaxPooling3D": ((5,), pooling(3)),
     "AveragePooling3D": ((5,), {**pooling(3), "pool_size": sizes(3, 3, 3)}),
     "GlobalMaxPooling3D": ((5,), {"keepdims": FLAG}),
@@ -232,6 +244,16 @@ UNARY = [
     lambda r, x: ops.flip(x, axis=r.randint(1, len(x.shape) - 1)), lambda r, x: ops.roll(x, r.choice([1, -2]), axis=1),
     lambda r, x: ops.pad(x, [[0, 0], [1, 2], *[[0, 0]] * (len(x.shape) - 2)]),
     lambda r, x: x * ops.arange(x.shape[-1], dtype="float32"), lambda r, x: x - ops.convert_to_tensor(0.5),
+    lambda r, x: ops.floor(x) + x, lambda r, x: ops.ceil(x) - x, lambda r, x: ops.round(x, r.choice([0, 1])) + x,
+    lambda r, x: ops.sign(x) * x, lambda r, x: x % r.choice([0.7, -1.3]), lambda r, x: x // 0.7 + x,
+    lambda r, x: ops.log1p(ops.abs(x)), lambda r, x: ops.expm1(ops.tanh(x)),
+    lambda r, x: ops.prod(x, axis=r.randint(1, len(x.shape) - 1), keepdims=True),
+    lambda r, x: ops.norm(x, ord=r.choice([None, 1, 2]), axis=r.randint(1, len(x.shape) - 1), keepdims=True),
+    lambda r, x: ops.one_hot(ops.argmin(x, axis=-1), x.shape[-1]) + x,
+    lambda r, x: ops.expand_dims(ops.cast(ops.count_nonzero(ops.relu(x), axis=-1), "float32"), -1) + x,
+    lambda r, x: x[:, ::r.choice([-1, -2])],
+    lambda r, x: ops.split(x, [1], axis=-1)[0], lambda r, x: ops.take(x, [0, -1, 0], axis=r.randint(1, len(x.shape) - 1)),
+    lambda r, x: ops.slice(x, [0] * len(x.shape), [-1, 1, *[-1] * (len(x.shape) - 2)]),
 ]
 BINARY = [
     lambda r, x, y: x + y, lambda r, x, y: x - y, lambda r, x, y: x * y, lambda r, x, y: x / (ops.abs(y) + 1),
@@ -250,6 +272,9 @@ def arguments(r, options, shape):
     for name, choices in options.items():
         if name in REQUIRED or r.random() < 0.5:
             drawn[name] = choices(r, shape) if callable(choices) else r.choice(choices)
+    if drawn.get("output_padding") is LARGEST:
+        strides = drawn.get("strides", 1)
+        drawn["output_padding"] = strides - 1 if isinstance(strides, int) else [stride - 1 for stride in strides]
     return drawn
 
 
@@ -374,6 +399,8 @@ class Drawing:
         if isinstance(layer, keras.Model):  # Keras would accept sizes that only broadcast
             pairs = zip(layer.inputs[0].shape, x.shape)
             assert all(a == b or a is None or b is None for a, b in pairs)
+        if isinstance(layer, L.PReLU):  # Keras would broadcast x to the slopes, but infers the shape of x
+            assert all(a in (1, b) for a, b in zip(layer.alpha.shape, x.shape[1:]))
         return {at}, layer(x)
 
 

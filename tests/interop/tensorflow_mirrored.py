@@ -1,9 +1,10 @@
 """Trains a model with TensorFlow's MirroredStrategy on logical CPUs. This is a separate process,
 because the CPUs must be configured before TensorFlow starts. Prints the loss of each step as JSON.
 
-    python tensorflow_mirrored.py ARRAYS.npz REPLICAS STEPS BATCH
+    python tensorflow_mirrored.py ARRAYS.npz REPLICAS STEPS BATCH MODEL
 
-ARRAYS has the features x, the labels y, and the model's weights w0, w1, … in Keras' order."""
+ARRAYS has the features x, the labels y, and the model's weights w0, w1, … in Keras' order. MODEL is
+a key of models."""
 import json
 import sys
 
@@ -11,16 +12,22 @@ import numpy as np
 import tensorflow as tf
 import keras
 
+L = keras.layers
+models = {
+    "dense": lambda: [L.Dense(16, activation="tanh"), L.Dense(10)],
+    "synchronized": lambda: [L.Dense(16, use_bias=False), L.BatchNormalization(synchronized=True),
+                             L.Activation("tanh"), L.Dense(10)],
+}
 
-def main(path, replicas, steps, batch):
+
+def main(path, kind, replicas, steps, batch):
     [cpu] = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
     strategy = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
     arrays = np.load(path)
     with strategy.scope():
-        model = keras.Sequential([keras.Input((28, 28)), keras.layers.Flatten(),
-                                  keras.layers.Dense(16, activation="tanh"), keras.layers.Dense(10)])
-        model.set_weights([arrays[f"w{i}"] for i in range(4)])
+        model = keras.Sequential([keras.Input((28, 28)), keras.layers.Flatten(), *models[kind]()])
+        model.set_weights([arrays[f"w{i}"] for i in range(len(model.weights))])
         optimizer = keras.optimizers.Adam(0.001)
         optimizer.build(model.trainable_variables)
 
@@ -45,4 +52,4 @@ def main(path, replicas, steps, batch):
     print(json.dumps(losses[:steps]))
 
 
-main(sys.argv[1], *map(int, sys.argv[2:]))
+main(sys.argv[1], sys.argv[-1], *map(int, sys.argv[2:-1]))

@@ -2,10 +2,10 @@
 per task of TF_CONFIG. Each worker uses its part of every global batch. Prints the loss of each
 step, summed over the workers, as JSON.
 
-    TF_CONFIG=… python tensorflow_multi_worker.py ARRAYS.npz STEPS BATCH
+    TF_CONFIG=… python tensorflow_multi_worker.py ARRAYS.npz STEPS BATCH MODEL
 
 ARRAYS has the features x, the labels y, and the model's weights w0, w1, … in Keras' order. BATCH is
-the number of examples that all workers together use per step."""
+the number of examples that all workers together use per step. MODEL is a key of models."""
 import json
 import sys
 
@@ -13,8 +13,15 @@ import numpy as np
 import tensorflow as tf
 import keras
 
+L = keras.layers
+models = {
+    "dense": lambda: [L.Dense(16, activation="tanh"), L.Dense(10)],
+    "synchronized": lambda: [L.Dense(16, use_bias=False), L.BatchNormalization(synchronized=True),
+                             L.Activation("tanh"), L.Dense(10)],
+}
 
-def main(path, steps, batch):
+
+def main(path, kind, steps, batch):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     workers = strategy.num_replicas_in_sync
     rank = strategy.cluster_resolver.task_id + (strategy.cluster_resolver.task_type != "chief")
@@ -34,9 +41,8 @@ def main(path, steps, batch):
     data = strategy.distribute_datasets_from_function(
         lambda _: tf.data.Dataset.from_generator(parts, output_signature=signature))
     with strategy.scope():
-        model = keras.Sequential([keras.Input((28, 28)), keras.layers.Flatten(),
-                                  keras.layers.Dense(16, activation="tanh"), keras.layers.Dense(10)])
-        model.set_weights([arrays[f"w{i}"] for i in range(4)])
+        model = keras.Sequential([keras.Input((28, 28)), keras.layers.Flatten(), *models[kind]()])
+        model.set_weights([arrays[f"w{i}"] for i in range(len(model.weights))])
         optimizer = keras.optimizers.Adam(0.001)
         optimizer.build(model.trainable_variables)
 
@@ -55,4 +61,4 @@ def main(path, steps, batch):
     print(json.dumps(losses))
 
 
-main(sys.argv[1], *map(int, sys.argv[2:]))
+main(sys.argv[1], sys.argv[-1], *map(int, sys.argv[2:-1]))

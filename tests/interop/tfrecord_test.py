@@ -1,5 +1,6 @@
 """Reads TFRecord files that TensorFlow has written, and compares the values with those that tf.data
-and tf.io read. run.sh runs it."""
+and tf.io read. TensorFlow also reads our files. run.sh runs it."""
+import gzip
 import os
 import tempfile
 import unittest
@@ -113,14 +114,19 @@ class TfRecord(unittest.TestCase):
         return made
 
     def test_sequences_equal_those_of_tensorflow(self):
-        path = self.write("sequences", "", self.sequences(50))
+        for compression in ("", "GZIP", "ZLIB"):
+            with self.subTest(compression):
+                path = self.write(f"sequences-{compression}", compression, self.sequences(50))
+                self.check_sequences(path, compression)
+
+    def check_sequences(self, path, compression):
         ours = tool("read-records", {"files": [path], "features": {
             "label": {"dtype": "int64", "shape": []},
             "floats": {"dtype": "float32", "shape": [6, 2], "variable": True, "sequence": True, "fill": -1},
             "tokens": {"dtype": "int64", "shape": [6], "variable": True, "sequence": True},
             "frames": {"dtype": "uint8", "shape": [6, 3], "raw": True, "variable": True, "sequence": True},
         }})
-        for i, record in enumerate(tf.data.TFRecordDataset([path])):
+        for i, record in enumerate(tf.data.TFRecordDataset([path], compression_type=compression)):
             context, lists = tf.io.parse_single_sequence_example(
                 record, {"label": tf.io.FixedLenFeature([], tf.int64)},
                 {"floats": tf.io.FixedLenSequenceFeature([2], tf.float32),
@@ -136,6 +142,19 @@ class TfRecord(unittest.TestCase):
             }
             for name, value in expected.items():
                 np.testing.assert_array_equal(as_array(ours[name])[i], value, f"{name} of {i}")
+
+    def test_tensorflow_reads_our_records(self):
+        records = [self.rng.integers(0, 256, size, dtype=np.uint8).tobytes() for size in (0, 1, 300, 70000)]
+        records += self.records(5)
+        plain, packed = os.path.join(self.folder, "plain"), os.path.join(self.folder, "packed")
+        tool("write-records", {"file": plain, "records": [record.hex() for record in records]})
+        self.assertEqual([record.numpy() for record in tf.data.TFRecordDataset(plain)], records)
+        with open(plain, "rb") as ours, open(self.write("theirs", "", records), "rb") as theirs:
+            content = ours.read()
+            self.assertEqual(content, theirs.read())
+        with gzip.open(packed, "wb") as file:
+            file.write(content)
+        self.assertEqual([record.numpy() for record in tf.data.TFRecordDataset(packed, "GZIP")], records)
 
     def test_training_equals_training_on_the_same_arrays(self):
         x = self.rng.standard_normal((90, 6)).astype(np.float32)

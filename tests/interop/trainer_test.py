@@ -8,7 +8,8 @@ import struct
 import tempfile
 import unittest
 
-from harness import as_array, as_json, graph, scalars, tool, train
+from harness import (PREDICTION, as_array, as_json, check_exact, graph, in_double, in_type, scalars, tool,
+                     train)
 
 import numpy as np
 import keras
@@ -224,13 +225,18 @@ class SeveralOutputs(unittest.TestCase):
             reader = tf.train.load_checkpoint(f"{folder}/run")
             got = {name: reader.get_tensor(name) for name in variables(model)}
         losses = keras.losses.SparseCategoricalCrossentropy
-        model.compile(optimizer=keras.optimizers.SGD(0.5), loss=[losses(), losses(from_logits=True)],
-                      loss_weights=[0.7, 2.0], metrics=[["accuracy"], ["accuracy"]])
         weights = np.array([self.CLASS_WEIGHTS[label] for label in arrays["kind"]])
-        wanted = model.train_on_batch([arrays["a"], arrays["b"].astype(np.float32)], [arrays["kind"], arrays["steps"]],
-                                      sample_weight=[weights, arrays["w"]], return_dict=True)
+
+        def step(model):
+            model.compile(optimizer=keras.optimizers.SGD(0.5), loss=[losses(), losses(from_logits=True)],
+                          loss_weights=[0.7, 2.0], metrics=[["accuracy"], ["accuracy"]])
+            x = [arrays[name].astype(keras.config.floatx()) for name in ("a", "b")]
+            wanted = model.train_on_batch(x, [arrays["kind"], arrays["steps"]], sample_weight=[weights, arrays["w"]],
+                                          return_dict=True)
+            return wanted, {name: np.float64(value) for name, value in variables(model).items()}
+
+        wanted, after = in_type("float64", lambda: step(in_double(keras, model)))
         self.assertEqual(set(wanted), {"loss", "kind_loss", "steps_loss", "kind_accuracy", "steps_accuracy"})
         for name, value in wanted.items():
             np.testing.assert_allclose(seen[name], value, rtol=1e-5, err_msg=name)
-        for name, value in variables(model).items():
-            np.testing.assert_allclose(got[name], value, rtol=0, atol=1e-5, err_msg=name)
+        check_exact(self, got, after, lambda: step(model)[1], PREDICTION)

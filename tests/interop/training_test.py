@@ -4,7 +4,7 @@ import json
 import tempfile
 import unittest
 
-from harness import as_json, tool
+from harness import PREDICTION, as_json, check_exact, in_type, tool
 from interop_test import randomize, values, variables
 
 import numpy as np
@@ -13,17 +13,6 @@ import keras
 
 L, R = keras.layers, keras.regularizers
 RNG = np.random.default_rng(17)
-
-
-def in_double(make):
-    """Calls make() with double precision as the default of Keras."""
-    keras.config.set_dtype_policy("float64")
-    keras.config.set_floatx("float64")
-    try:
-        return make()
-    finally:
-        keras.config.set_floatx("float32")
-        keras.config.set_dtype_policy("float32")
 
 
 def dense():
@@ -112,7 +101,7 @@ class Case:
 
     def __init__(self, make, optimizer=lambda: keras.optimizers.SGD(0.1), most=0.3, batch=4):
         keras.utils.set_random_seed(3)
-        self.model, self.double, self.optimizer = make(), in_double(make), optimizer
+        self.model, self.double, self.optimizer = make(), in_type("float64", make), optimizer
         randomize(self.model, RNG, most)
         for weight in self.double.weights:
             if hasattr(weight.regularizer, "factor"):  # Keras keeps it as float32
@@ -135,7 +124,7 @@ class Case:
     def theirs(self, model, steps):
         """Returns the losses and the variables of Keras, and the loss that evaluate() reports
         afterwards."""
-        model.compile(self.optimizer(), ["mse"] * len(self.y))
+        model.compile(self.optimizer(), ["mse"] * len(self.y), run_eagerly=True)
         x, y = [np.asarray(part, model.dtype) for part in self.x], [np.asarray(part, model.dtype) for part in self.y]
         x, y = x[0] if len(x) == 1 else x, y[0] if len(y) == 1 else y
         losses = []
@@ -145,24 +134,16 @@ class Case:
         return losses, variables(model)
 
 
-def check(test, name, ours, single, double):
-    """Compares the trainer's values with those of Keras in double precision. The difference may be
-    at most 1e-5 of the largest value, or twice the difference of Keras' values in single precision,
-    whichever is larger."""
-    ours, single, double = (np.asarray(part, np.float64).reshape(np.shape(double)) for part in (ours, single, double))
-    bound = max(1e-5 * np.abs(double).max(), 2 * np.abs(single - double).max())
-    test.assertLessEqual(np.abs(ours - double).max(), bound, name)
-
-
 class Training(unittest.TestCase):
     def check_steps(self, case, steps, optimizer):
+        """Compares the losses and the variables, within the bound for predictions."""
+        def flat(losses, weights):
+            return {"losses": np.float64(losses), **{name: np.float64(value) for name, value in weights.items()}}
+
         got = case.ours(steps, optimizer)
-        losses, weights = case.theirs(case.model, steps)
-        double_losses, double_weights = in_double(lambda: case.theirs(case.double, steps))
-        check(self, "losses", got["losses"], losses, double_losses)
-        self.assertEqual(got["variables"].keys(), double_weights.keys())
-        for name, value in double_weights.items():
-            check(self, name, got["variables"][name], weights[name], value)
+        exact = flat(*in_type("float64", lambda: case.theirs(case.double, steps)))
+        check_exact(self, flat(got["losses"], got["variables"]), exact,
+                    lambda: flat(*case.theirs(case.model, steps)), PREDICTION)
 
     def test_regularizers(self):
         for make in (dense, normalized, convolved, recurrent, looked_up):

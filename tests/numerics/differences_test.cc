@@ -291,6 +291,76 @@ TEST(OperationGradients, OfSlicesWithSteps) {
   }
 }
 
+TEST(OperationGradients, OfProductsAndNorms) {
+  for (const int64_t axis : {1, 2}) {
+    layers::Operation product = MakeUnary("numpy", "Prod");
+    product.axes = {axis};
+    ExpectGradients(Applied(product), {{kExamples, 3, 2}});
+    layers::Operation norm = MakeUnary("linalg", "Norm");
+    norm.axes = {axis};
+    for (const double order : {1, 2, 3}) {
+      norm.order_of_norm = order;
+      ExpectGradients(Applied(norm), {{kExamples, 3, 2}});
+    }
+  }
+  layers::Operation product = MakeUnary("numpy", "Prod");
+  product.axes = {1};
+  Differentiated differentiated(Applied(product), {{2, 3}});
+  differentiated.Run({{2, 0, 3, 0, 0, 5}});
+  EXPECT_EQ(differentiated.Get("result_0"), (Numbers{0, 0}));
+  const Numbers gradient = differentiated.Get("gradient_0");
+  EXPECT_EQ(gradient, (Numbers{0, 6 * Differentiated::Weight(0), 0, 0, 0, 0}))
+      << "a product has a gradient even if a factor is 0";
+}
+
+TEST(OperationGradients, OfSelections) {
+  layers::Operation take = MakeUnary("numpy", "Take");
+  take.axis = 1;
+  take.operands.push_back({.integer = true, .array = {2, 0, -1, 2}, .dims = {2, 2}});
+  ExpectGradients(Applied(take), {{kExamples, 3, 2}});
+  layers::Operation slice = MakeUnary("core", "Slice");
+  slice.newshape = {-1, 2, -1};
+  for (const int64_t start : {0, 1, 1})
+    slice.key.push_back({.kind = KeyPart::Kind::kIndex, .index = start});
+  ExpectGradients(Applied(slice), {{kExamples, 3, 2}});
+  layers::Operation split = MakeUnary("numpy", "Split");
+  split.axis = 1;
+  split.indices = {1, 1, 4};
+  ExpectGradients(Applied(split), {{kExamples, 5}});
+}
+
+// Checks the result as well as the gradients: it must equal x[:, 4:0:-step] in NumPy.
+TEST(OperationGradients, OfSlicesWithNegativeSteps) {
+  for (const int64_t step : {1, 2, 3, 4, 1'000'000'000}) {
+    SCOPED_TRACE(step);
+    layers::Operation item = MakeUnary("numpy", "GetItem");
+    item.key = {KeyPart{}, KeyPart{.start = -2, .stop = 0, .step = -step}};
+    const Shape shape = {kExamples, 6};
+    ExpectGradients(Applied(item), {shape});
+    Differentiated differentiated(Applied(item), {shape});
+    const Numbers x = Different(shape);
+    differentiated.Run({x});
+    Numbers expected;
+    for (size_t n = 0; n < kExamples; ++n) {
+      for (int64_t column = 4; column > 0; column -= step)
+        expected.push_back(x[n * 6 + static_cast<size_t>(column)]);
+    }
+    EXPECT_EQ(differentiated.Get("result_0"), expected);
+  }
+}
+
+TEST(OperationGradients, OfRemaindersAndLogarithms) {
+  layers::Operation remainder = MakeUnary("numpy", "Mod");
+  remainder.operands.push_back({.number = 0.7});
+  ExpectGradients(Applied(remainder), {{kExamples, 4}});
+  ExpectGradients(Applied(MakeUnary("numpy", "Log1p")), {{kExamples, 4}});
+  ExpectGradients(Applied(MakeUnary("numpy", "Expm1")), {{kExamples, 4}});
+  layers::Operation round = MakeUnary("numpy", "Round");
+  Differentiated differentiated(Applied(round), {{1, 4}});
+  differentiated.Run({{-0.4, 1.3, 2.6, 7}});
+  EXPECT_EQ(differentiated.Get("gradient_0"), (Numbers{0, 0, 0, 0}));
+}
+
 // Rows of zeros are common: they are produced by ReLU, and used to pad sequences.
 TEST(OperationGradients, OfANormalizedRowOfZerosAreFinite) {
   layers::Operation normalize = MakeUnary("nn", "Normalize");
@@ -313,6 +383,42 @@ TEST(OperationGradients, OfANormalizedRowOfZerosAreFinite) {
     differentiated.Run({{0, 0}});
     EXPECT_EQ(differentiated.Get("result_0"), (Numbers{0, 0})) << tiny;
   }
+}
+
+// NaN and numbers that are too large for an integer must not change.
+TEST(OperationValues, OfRoundedNumbers) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto of = [&](const char* name, const Numbers& x) {
+    Differentiated differentiated(Applied(MakeUnary("numpy", name)),
+                                  {{1, static_cast<int64_t>(x.size())}});
+    differentiated.Run({x});
+    return differentiated.Get("result_0");
+  };
+  const Numbers large = {1e30, -1e30, kInfinity, -kInfinity, 0x1p53, -0x1p52 - 1};
+  for (const char* const name : {"Floor", "Ceil", "Round"}) {
+    EXPECT_EQ(of(name, large), large) << name;
+    EXPECT_TRUE(std::isnan(of(name, {nan})[0])) << name;
+  }
+  EXPECT_EQ(of("Floor", {-1.5, -1, -0.25, 0.75, 2}), (Numbers{-2, -1, -1, 0, 2}));
+  EXPECT_EQ(of("Ceil", {-1.5, -1, 0.25, 0.75, 2}), (Numbers{-1, -1, 1, 1, 2}));
+  EXPECT_EQ(of("Round", {-2.5, -1.5, -0.75, 0.5, 1.5, 2.5, 0.25}),
+            (Numbers{-2, -2, -1, 0, 2, 2, 0}));
+  EXPECT_EQ(of("Sign", {-kInfinity, -0.5, 0, 3}), (Numbers{-1, -1, 0, 1}));
+  EXPECT_TRUE(std::isnan(of("Sign", {nan})[0]));
+}
+
+TEST(OperationValues, OfRemaindersHaveTheSignOfTheDivisor) {
+  const auto of = [](const char* name, double divisor) {
+    layers::Operation operation = MakeUnary("numpy", name);
+    operation.operands.push_back({.number = divisor});
+    Differentiated differentiated(Applied(operation), {{1, 6}});
+    differentiated.Run({{-4, -3, -0.5, 0, 2, 4}});
+    return differentiated.Get("result_0");
+  };
+  EXPECT_EQ(of("Mod", 3), (Numbers{2, 0, 2.5, 0, 2, 1}));
+  EXPECT_EQ(of("Mod", -3), (Numbers{-1, 0, -0.5, 0, -1, -2}));
+  EXPECT_EQ(of("FloorDivide", 3), (Numbers{-2, -1, -1, 0, 0, 1}));
+  EXPECT_EQ(of("FloorDivide", -3), (Numbers{1, 1, 0, 0, -1, -2}));
 }
 
 TEST(OperationValues, UseTheArgument) {

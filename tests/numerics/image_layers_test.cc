@@ -266,6 +266,25 @@ TEST(ImageLayers, PaddingCroppingAndUpSampling) {
          [&](int64_t n, int64_t y, int64_t x, int64_t c) { return in.At(n, y / 2, x / 3, c); });
 }
 
+// An element of the enlarged row lies between the centres of two elements. Beyond the first and the
+// last centre, their values are repeated.
+TEST(ImageLayers, UpSamplingInterpolates) {
+  const Images in = Input();
+  const auto row = [&](int64_t n, double y, int64_t x, int64_t c) {
+    y = std::clamp<double>(y, 0, kHeight - 1);
+    const auto above = static_cast<int64_t>(std::floor(y)),
+               below = std::min(above + 1, kHeight - 1);
+    return in.At(n, above, x, c) +
+           (y - std::floor(y)) * (in.At(n, below, x, c) - in.At(n, above, x, c));
+  };
+  Expect(Outputs(layers::UpSampling2D{.size = {2, 1},
+                                      .interpolation = layers::Interpolation::kBilinear},
+                 in, {2 * kHeight, kWidth, 4}),
+         [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+           return row(n, (static_cast<double>(y) + 0.5) / 2 - 0.5, x, c);
+         });
+}
+
 // The 5 rows have 3 windows: 0 to 1, 1 to 3, and 3 to 4. The 4 columns have 2 windows.
 TEST(ImageLayers, AdaptivePooling) {
   const Images in = Input();

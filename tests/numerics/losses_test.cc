@@ -15,6 +15,8 @@
 namespace tfjob::model {
 namespace {
 
+using graph::Builder;
+using graph::Output;
 using Row = std::vector<double>;
 constexpr int64_t kExamples = 4, kSteps = 2, kClasses = 3;
 
@@ -207,6 +209,31 @@ TEST(Losses, HingesTakeZeroAndOneForSigns) {
   }
 }
 
+// The labels that are ignored need not be classes.
+TEST(Losses, PlacesWithTheIgnoredClassHaveNoLossAndNoGradient) {
+  const std::vector<float> p = {0.2f, 0.3f, 0.5f, 0.1f, 0.1f, 0.8f, 0.6f, 0.2f, 0.2f};
+  const std::vector<float> y = {2, 255, 0};
+  const Loss loss{.kind = LossKind::kSparseCategoricalCrossentropy, .ignore_class = 255};
+  const auto run = [&](const auto& choose) {
+    return Compute(p, Shape({3, 3}), y, Shape({3}), true, [&](Builder& b, Output x, Output labels) {
+      return choose(b, x, LossValues(b, loss, x, labels), labels);
+    });
+  };
+  const std::vector<float> values =
+      run([](Builder&, Output, Output values, Output) { return values; });
+  EXPECT_NEAR(values[0], -std::log(0.5), 1e-6);
+  EXPECT_EQ(values[1], 0);
+  EXPECT_NEAR(values[2], -std::log(0.6), 1e-6);
+  const std::vector<float> gradient = run([](Builder& b, Output x, Output values, Output) {
+    return graph::Gradients(b, Sum(b, values, {}), std::vector{x})[0];
+  });
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ(gradient[i] == 0, i / 3 == 1) << i;
+  EXPECT_EQ(run([&](Builder& b, Output, Output, Output labels) {
+              return Cast(b, CountedPlaces(b, loss, labels), DType::kFloat32);
+            }),
+            (std::vector<float>{1, 0, 1}));
+}
+
 TEST(Losses, RefuseArgumentsOutOfRange) {
   const auto error = [](const Loss& loss) {
     return std::string(Message(CheckLoss(loss, {3}, DType::kFloat32, {3})));
@@ -255,6 +282,29 @@ TEST(Metrics, CountElements) {
   EXPECT_NEAR(Measure(Metric::kAuc, p, y, 1), 13.0 / 15, 1e-6);
 }
 
+// The label -1 is not a class, so the cross-entropy has no value where it is the label.
+TEST(Metrics, CrossEntropiesLeaveOutTheIgnoredClass) {
+  const std::vector<float> p = {0.5f, 0.3f, 0.2f, 0.1f, 0.8f, 0.1f,
+                                0.2f, 0.2f, 0.6f, 0.7f, 0.2f, 0.1f};
+  const std::vector<float> y = {0, -1, 2, -1};
+  const Loss loss{.ignore_class = -1};
+  const double mean = -(std::log(0.5) + std::log(0.6)) / 2;
+  const auto measure = [&](const Metric& metric, bool weighted) {
+    const auto sums = Compute(p, {4, 3}, y, {4}, true, [&](auto& b, auto prediction, auto labels) {
+      const Output weights = weighted ? Const(b, Tensor::Of<float>({4}, {1, 7, 3, 7})) : Output();
+      return MetricSums(b, metric, loss, prediction, labels, {}, weights);
+    });
+    EXPECT_EQ(static_cast<int64_t>(sums.size()),
+              SumsOf(metric, 3, InheritsIgnoreClass(metric, loss), weighted));
+    return MetricValue(metric, std::vector<double>(sums.begin(), sums.end()), 4);
+  };
+  EXPECT_NEAR(measure(LossKind::kSparseCategoricalCrossentropy, false), mean, 1e-5);
+  EXPECT_NEAR(measure(Metric::kPerplexity, false), std::exp(mean), 1e-5);
+  EXPECT_NEAR(measure(LossKind::kSparseCategoricalCrossentropy, true),
+              -(std::log(0.5) + 3 * std::log(0.6)) / 4, 1e-5);
+  EXPECT_NEAR(measure(Metric::kAccuracy, false), 2.0 / 4, 1e-6) << "ignored places are wrong";
+}
+
 TEST(Metrics, RankClasses) {
   std::vector<float> p, y, rows;
   for (int i = 0; i < 8; ++i) {
@@ -277,6 +327,32 @@ TEST(Metrics, RankClasses) {
   EXPECT_NEAR(Measure(Metric::kTopKCategoricalAccuracy, p, rows, 7), top / 8, 1e-6);
 }
 
+TEST(Metrics, OnlyTheBestScoresOfEachPlaceArePositiveWithTopK) {
+  // Among the equal scores in the second row, the first one ranks higher.
+  const std::vector<float> p = {0.9f, 0.2f, 0.6f, 0.4f, 0.4f, 0.4f};
+  const std::vector<float> y = {1, 1, 0, 0, 1, 1};
+  Metric precision = Metric::kPrecision, recall = Metric::kRecall;
+  precision.top_k = recall.top_k = 1;
+  EXPECT_DOUBLE_EQ(Measure(precision, p, y, 3), 1.0 / 2);
+  EXPECT_DOUBLE_EQ(Measure(recall, p, y, 3), 1.0 / 4);
+  precision.top_k = recall.top_k = 2;
+  EXPECT_DOUBLE_EQ(Measure(precision, p, y, 3), 2.0 / 4);
+  EXPECT_DOUBLE_EQ(Measure(recall, p, y, 3), 2.0 / 4);
+  precision.thresholds = {0.5};
+  EXPECT_DOUBLE_EQ(Measure(precision, p, y, 3), 1.0 / 2) << "0.9 and 0.6";
+  precision.class_id = 0;
+  EXPECT_DOUBLE_EQ(Measure(precision, p, y, 3), 1) << "0.9";
+}
+
+TEST(Metrics, CurvesHaveTheGivenThresholds) {
+  const std::vector<float> p = {0.9f, 0.2f, 0.6f, 0.4f, 0.8f, 0.1f, 0.7f, 0.3f};
+  const std::vector<float> y = {1, 0, 0, 1, 1, 0, 1, 1};
+  Metric auc = Metric::kAuc;
+  auc.thresholds = {0.5};
+  // The curve has the points (1, 1), (1/3, 3/5) and (0, 0).
+  EXPECT_NEAR(Measure(auc, p, y, 1), (2.0 / 3) * (4.0 / 5) + (1.0 / 3) * (3.0 / 10), 1e-6);
+}
+
 // If rows that are not finite counted as correct, a model with broken predictions would seem
 // perfect.
 TEST(Metrics, RowsThatAreNotFiniteAreNotAmongTheTopClasses) {
@@ -289,6 +365,11 @@ TEST(Metrics, RowsThatAreNotFiniteAreNotAmongTheTopClasses) {
     EXPECT_EQ(Measure(Metric::kSparseTopKCategoricalAccuracy, p, {0, 0}, 3, true), 0.5);
     EXPECT_EQ(Measure(Metric::kTopKCategoricalAccuracy, p, {1, 0, 0, 1, 0, 0}, 3), 0.5);
   }
+}
+
+TEST(Metrics, LabelsThatAreNoClassesAreNotAmongTheTopClasses) {
+  const std::vector<float> p = {-3, -1, -2, -3, -1, -2};
+  EXPECT_EQ(Measure(Metric::kSparseTopKCategoricalAccuracy, p, {0, 255}, 3, true), 0.5);
 }
 
 TEST(Metrics, AreFunctionsOfMeans) {

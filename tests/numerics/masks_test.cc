@@ -1,5 +1,5 @@
-// Tests how masks propagate through a model, and compares layers that use masks with plain loops.
-// To observe a mask, the tests average over the unmasked steps (GlobalAveragePooling1D).
+// Tests how masks propagate through a model, and checks mask-aware layers against plain loops. To
+// observe a mask, the tests average over the unmasked steps (GlobalAveragePooling1D).
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Declares the device on which the tests in this folder run. Each test is linked twice, with
+// Declares the device that the tests in this folder run on. Each test is linked twice, with
 // cpu_device.cc and with fake_device.cc.
 #pragma once
 

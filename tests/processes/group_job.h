@@ -57,17 +57,23 @@ class GroupJob {
     const cluster::TfConfig config = ConfigOf(task, settings.listed);
     const std::string path = StrCat(folder_, "/", task.type, task.index);
     ASSERT_TRUE(WriteFileAtomically(path + ".yaml", TrainingFile(settings)).ok());
+    ASSERT_TRUE(WriteFileAtomically(path + ".termination", "").ok());  // as the kubelet does
     programs_[task] = std::make_unique<Program>(
         Runfile("runtime/cmd/tfjob-trainer"), std::vector{StrCat("--config=", path, ".yaml")},
         std::map<std::string, std::string>{{"TF_CONFIG", cluster::Print(config)},
-                                           {"TFJOB_UID", "uid"}},
+                                           {"TFJOB_UID", "uid"},
+                                           {"TFJOB_TERMINATION_LOG", path + ".termination"}},
         path + ".log");
   }
   void StartAll(const GroupSettings& settings = {}) {
     for (const cluster::Task& task : tasks_) Start(task, settings);
   }
 
+  const std::string& AddressOf(const cluster::Task& task) const { return addresses_.at(task); }
   Program& of(const cluster::Task& task) { return *programs_.at(task); }
+  std::string TerminationMessage(const cluster::Task& task) const {
+    return ReadFile(StrCat(folder_, "/", task.type, task.index, ".termination")).value_or("");
+  }
   // Waits until the task has logged a step. Every 100th step is logged.
   bool AwaitSteps(const cluster::Task& task) { return of(task).AwaitOutput(" result=", 60s); }
   // Returns the last step that the task has logged, or 0 if there is none.

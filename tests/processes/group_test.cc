@@ -62,6 +62,29 @@ INSTANTIATE_TEST_SUITE_P(, LostTaskTest,
                            return StrCat(info.param.task.type, "_", info.param.transport);
                          });
 
+// The checkpoint with a ring differs from that without one, but not from run to run.
+TEST(GroupProcessTest, ARingAddsInTheSameOrderAfterALoss) {
+  const GroupSettings ring{.strategy = "multi_worker_mirrored, implementation: ring"};
+  GroupJob undisturbed("ring", kTasks), job("ring_lost", kTasks);
+  undisturbed.StartAll(ring);
+  undisturbed.AwaitEnd();
+  job.StartAll(ring);
+  ASSERT_TRUE(job.AwaitSteps(kWorker1)) << job.Outputs();
+  job.End(kWorker1, SIGKILL);
+  job.Start(kWorker1, ring);
+  job.AwaitEnd();
+  EXPECT_EQ(job.LastCheckpoint(), ring.max_steps) << job.Outputs();
+  EXPECT_TRUE(job.Files() == undisturbed.Files()) << "the checkpoints differ";
+  EXPECT_NE(job.of(kChief).Output().find("not_shared_memory_because=\"a ring needs sockets\""),
+            std::string::npos)
+      << job.of(kChief).Output();
+  EXPECT_FALSE(job.Files() == Expected()) << "a ring adds in the order of the tree";
+  const std::vector<float> weights = job.Weights(),
+                           expected = GroupJob::Weights(GroupJob::FolderOf("undisturbed"));
+  ASSERT_EQ(weights.size(), expected.size());
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-3) << i;
+}
+
 TEST(GroupProcessTest, WaitsForTheReplacementOfATaskThatWasAskedToEnd) {
   GroupJob job("sigterm", kTasks);
   job.StartAll();
@@ -83,11 +106,18 @@ TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   job.End(kWorker1, SIGKILL);
   const int64_t alone = job.LastLogged(kChief) + 200;
   ASSERT_TRUE(job.AwaitStep(kChief, alone)) << job.Outputs();
+  const std::string lost = StrCat("worker 1 (", job.AddressOf(kWorker1), ") was lost at step ");
+  EXPECT_TRUE(job.Problem(kChief, "lost worker 1").starts_with(lost))
+      << job.Problem(kChief, "lost worker 1");
   job.of(kWorker0).Signal(SIGSTOP);
   job.Start(kWorker1, shrinks);
   EXPECT_TRUE(job.of(kWorker1).AwaitOutput("connected to chief 0", 20s)) << job.Outputs();
   job.of(kWorker0).Signal(SIGCONT);
   job.AwaitEnd();
+  const std::string message = job.TerminationMessage(kChief);
+  EXPECT_TRUE(message.starts_with("lost tasks: " + lost)) << message;
+  EXPECT_NE(message.find("; 2 tasks continue"), std::string::npos) << message;
+  EXPECT_EQ(job.TerminationMessage(kWorker1), "") << "only the leader reports losses";
   EXPECT_EQ(job.LastCheckpoint(), shrinks.max_steps) << job.Outputs();
   EXPECT_GE(job.FirstStep(kWorker1), alone) << job.Outputs();
   EXPECT_LT(job.FirstStep(kWorker1), shrinks.max_steps) << job.Outputs();
@@ -173,6 +203,24 @@ TEST(GroupProcessTest, ASingleTaskTakesTheStepsOfOneDevice) {
   EXPECT_TRUE(files[0] == files[1]);
 }
 
+TEST(GroupProcessTest, CompressionGivesTheSameCheckpointOverEachTransport) {
+  std::map<std::string, std::string> compressed[2];
+  const char* const transports[] = {"tcp", "shared_memory"};
+  const auto run = [](const std::string& name, const std::string& keys) {
+    GroupJob job(name, kTasks);
+    job.StartAll({.max_steps = 100, .strategy = "multi_worker_mirrored, " + keys});
+    job.AwaitEnd();
+    return job.Files();
+  };
+  for (size_t i = 0; i < 2; ++i) {
+    compressed[i] = run(StrCat("compressed_", transports[i]),
+                        StrCat("compression: bfloat16, transport: ", transports[i]));
+  }
+  ASSERT_EQ(compressed[0].size(), 2u);
+  EXPECT_TRUE(compressed[0] == compressed[1]);
+  EXPECT_FALSE(run("not_compressed", "transport: tcp") == compressed[0]);
+}
+
 TEST(GroupProcessTest, AnEvaluatorEvaluatesTheCheckpoints) {
   const Task evaluator{"evaluator", 0};
   GroupJob job("evaluator", {kChief, kWorker0, evaluator});
@@ -181,6 +229,19 @@ TEST(GroupProcessTest, AnEvaluatorEvaluatesTheCheckpoints) {
   job.AwaitEnd();
   EXPECT_NE(job.of(evaluator).Output().find("its last checkpoint evaluated"), std::string::npos)
       << job.Outputs();
+}
+
+// Every 10 s, the tasks that wait name the task that has not come.
+TEST(GroupProcessTest, NamesATaskThatDoesNotCome) {
+  GroupJob job("absent", kTasks);
+  job.Start(kChief);
+  job.Start(kWorker0);
+  const std::string absent = StrCat("worker 1 (", job.AddressOf(kWorker1), ")");
+  for (const Task& task : {kChief, kWorker0}) {
+    EXPECT_TRUE(job.of(task).AwaitOutput(absent, 30s)) << job.Outputs();
+  }
+  job.Start(kWorker1);
+  ExpectUndisturbedEnd(job);
 }
 
 TEST(GroupProcessTest, RefusesATaskWithAnotherTrainingFile) {
@@ -195,7 +256,10 @@ TEST(GroupProcessTest, RefusesATaskWithAnotherTrainingFile) {
        "'timeout: 60 s'"},
       {{.strategy = "multi_worker_mirrored, on_failure: shrink"},
        "'on failure: wait'",
-       "'on failure: shrink'"}};
+       "'on failure: shrink'"},
+      {{.strategy = "multi_worker_mirrored, compression: bfloat16"},
+       "'compression: none'",
+       "'compression: bfloat16'"}};
   for (const auto& [settings, expected, actual] : misfits) {
     job.Start(kWorker1, settings);
     EXPECT_GT(job.of(kWorker1).AwaitEnd(20s), 0) << job.Outputs();

@@ -69,7 +69,7 @@ std::string Manifest(const Mode& mode, uint64_t seed, const std::string& model_d
   return text;
 }
 
-// A job that is observed until it ends, and disturbed meanwhile.
+// A job that is observed and disturbed until it ends.
 class JobWithFaults {
  public:
   JobWithFaults(const Mode& mode, uint64_t seed, std::vector<Fault> faults)

@@ -3,15 +3,19 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/io/npz.h"
 #include "runtime/rpc/server.h"
+#include "runtime/tensor/tensor.h"
 #include "runtime/train/model_dir/run_mark.h"
 #include "runtime/wire/test_address.h"
 #include "tests/processes/program.h"
@@ -122,7 +126,7 @@ TEST_F(TrainerTest, ATakenPortIsNamedAndEndsWithACodeThatARetryMayCure) {
   EXPECT_EQ(Finished(), 10);
 }
 
-// The error with which a task fails must also be its termination message, which Kubernetes shows.
+// The error that a task fails with must also be its termination message, which Kubernetes shows.
 TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
   const std::string file = folder_ + "/termination-log";
   ASSERT_TRUE(WriteFileAtomically(file, "").ok());
@@ -308,6 +312,90 @@ INSTANTIATE_TEST_SUITE_P(
                  .eval_images = "wide",
                  .culprit = "data.eval: its examples have the shape [3,2]"}),
     [](const testing::TestParamInfo<BadInput>& info) { return std::string(info.param.name); });
+
+// Describes a run that reads an array `x` and an array `y` from an NPZ file.
+struct BadArrays {
+  const char* name = "";
+  std::string layers;
+  Tensor x, y;
+  std::string culprit;  // text that the error line must contain
+};
+
+void PrintTo(const BadArrays& arrays, std::ostream* out) {
+  *out << arrays.name;
+}
+
+class BadArraysTest : public TrainerTest, public testing::WithParamInterface<BadArrays> {};
+
+TEST_P(BadArraysTest, EndWithTwoAndTheValueIsNamed) {
+  const std::string file = folder_ + "/train.npz";
+  const std::pair<std::string, Tensor> arrays[] = {{"x", GetParam().x}, {"y", GetParam().y}};
+  ASSERT_EQ(io::WriteNpz(file, arrays), OkStatus());
+  Program trainer =
+      Launch(StrCat("model:\n  layers: [", GetParam().layers, "]\n", "loss: mean_squared_error\n",
+                    "optimizer: {name: sgd, learning_rate: 0.1}\n",
+                    "data: {shuffle: false, train: {format: npz, file: ", file, "}}\n",
+                    "batch_size: 4\nthreads: 1\nmax_steps: 3\nmodel_dir: ", folder_, "/model\n"));
+  EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
+  const std::vector<std::string> errors = ErrorLines(trainer.Output());
+  ASSERT_EQ(errors.size(), 1u) << trainer.Output();
+  EXPECT_NE(errors[0].find(GetParam().culprit), std::string::npos) << errors[0];
+  EXPECT_LE(LastCheckpoint(), 0) << "a step was taken";
+  EXPECT_EQ(Finished(), std::nullopt);
+}
+
+constexpr char kOneUnit[] = "{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: 1}}";
+constexpr char kTable[] =
+    "{InputLayer: {batch_shape: [null, 2], dtype: int32}}, {Embedding: {input_dim: 5, "
+    "output_dim: 3, name: words}}, {Flatten: {}}, {Dense: {units: 1}}";
+const Tensor kLabels = Tensor::Of<float>({4, 1}, {1, 2, 3, 4});
+
+INSTANTIATE_TEST_SUITE_P(
+    , BadArraysTest,
+    testing::Values(
+        BadArrays{.name = "NaNInAnInput",
+                  .layers = kOneUnit,
+                  .x = Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, std::nanf(""), 7, 8}),
+                  .y = kLabels,
+                  .culprit = "/train.npz: array x: row 2: expected a finite number for features, "
+                             "got nan"},
+        BadArrays{.name = "InfinityInALabel",
+                  .layers = kOneUnit,
+                  .x = Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
+                  .y = Tensor::Of<float>({4, 1}, {1, HUGE_VALF, 3, 4}),
+                  .culprit = "/train.npz: array y: row 1: expected a finite number for labels, "
+                             "got inf"},
+        BadArrays{.name = "IdBeyondTheVocabulary",
+                  .layers = kTable,
+                  .x = Tensor::Of<int32_t>({4, 2}, {0, 1, 2, 3, 4, 5, 0, 1}),
+                  .y = kLabels,
+                  .culprit = "id 5 at position 5 of the batch is no row of words/embeddings: "
+                             "expected 0 to 4"},
+        BadArrays{.name = "NegativeId",
+                  .layers = kTable,
+                  .x = Tensor::Of<int32_t>({4, 2}, {0, 1, 2, -1, 4, 3, 0, 1}),
+                  .y = kLabels,
+                  .culprit = "id -1 at position 3 of the batch is no row of words/embeddings"}),
+    [](const testing::TestParamInfo<BadArrays>& info) { return std::string(info.param.name); });
+
+TEST_F(TrainerTest, AModelFileThatIsNoArchiveEndsWithTwo) {
+  const std::string file = folder_ + "/model.keras";
+  for (const char* key : {"file", "weights"}) {
+    ASSERT_EQ(WriteFileAtomically(file, "<html>404 Not Found</html>"), OkStatus());
+    const std::string layers =
+        std::string(key) == "file" ? "" : StrCat("layers: [", kOneUnit, "], ");
+    Program trainer =
+        Launch(StrCat("model: {", layers, key, ": ", file, "}\n", "loss: mean_squared_error\n",
+                      "data: {train: {format: synthetic, examples: 8}}\n",
+                      "max_steps: 3\nmodel_dir: ", folder_, "/model\n"));
+    EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
+    const std::vector<std::string> errors = ErrorLines(trainer.Output());
+    ASSERT_EQ(errors.size(), 1u) << trainer.Output();
+    EXPECT_NE(errors[0].find(StrCat(file, " is not a .keras file: it is not a ZIP archive")),
+              std::string::npos)
+        << errors[0];
+  }
+}
 
 }  // namespace
 }  // namespace tfjob::processes

@@ -11,7 +11,7 @@ namespace tfjob::simulation {
 // Returns whether the job is the controller of the object with this metadata.
 bool IsOf(const objects::ObjectMeta& metadata, const api::TFJob& job);
 
-// Returns the number of the attempt to which the pod belongs, or 0 if the pod has no label for it.
+// Returns the number of the attempt that the pod belongs to, or 0 if the pod has no label for it.
 int32_t AttemptOf(const objects::Pod& pod);
 
 }  // namespace tfjob::simulation

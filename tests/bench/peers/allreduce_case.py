@@ -24,6 +24,17 @@ def parse(description, transports):
     return parser.parse_args()
 
 
+def has_processors(arguments):
+    """Returns whether each rank can have a processor of its own."""
+    return arguments.ranks <= len(os.sched_getaffinity(0))
+
+
+def bind(arguments, rank):
+    """Binds this process, and the threads that it starts, to the processor of a rank if there are enough of them."""
+    if has_processors(arguments):
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank]})
+
+
 def bus_factor(arguments):
     """Returns the minimum number of bytes that each rank must send, as a fraction of the
     operation's bytes."""

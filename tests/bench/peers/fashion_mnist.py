@@ -80,15 +80,15 @@ def report(peer, options, steps, wall, cpu, peak_kb, loss, accuracy):
     print(json.dumps(line), flush=True)
 
 
-def best_of(ways, name="mode"):
+def best_of(ways, name="mode", measure="samples_per_cpu_s"):
     """Runs this program once for each way, with `--<name> WAY`, in a separate process. Prints the
-    line with the most samples per CPU-second, and adds the results of all ways as "tried"."""
+    line with the largest value of `measure`, and adds the values of all ways as "tried"."""
     lines = []
     for way in ways:
         done = subprocess.run([sys.executable, *sys.argv, f"--{name}", way], capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"{sys.argv[0]} --{name} {way}:\n{done.stderr[-3000:]}")
         lines.append(json.loads(done.stdout.splitlines()[-1]))
-    best = max(lines, key=lambda line: line["samples_per_cpu_s"])
-    best["tried"] = {line[name]: line["samples_per_cpu_s"] for line in lines}
+    best = max(lines, key=lambda line: line[measure])
+    best["tried"] = {line[name]: line[measure] for line in lines}
     print(json.dumps(best), flush=True)

@@ -36,8 +36,15 @@ def noise(options):
     return numpy.random.default_rng(1).standard_normal(shape, numpy.float32)
 
 
+def resident_mb():
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+
+
 def measure(peer, options, step):
-    """Runs step(), which returns the loss, for options.seconds, and prints the line."""
+    """Runs step(), which returns the loss, for options.seconds, and prints the line. Its `step_mb` is
+    how much the process has grown, at its peak, since before the first step."""
+    before_mb = resident_mb()
     for _ in range(WARM_UP_STEPS):
         loss = step()
     watch = fashion_mnist.Stopwatch()
@@ -47,12 +54,13 @@ def measure(peer, options, step):
         steps += 1
     wall, cpu = watch.elapsed()
     samples = steps * options.batch
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     line = {
         "case": options.case, "peer": peer, "mode": options.mode, "batch": options.batch,
         "threads": options.threads, "steps": steps, "samples_per_s": round(samples / wall, 2),
         "samples_per_cpu_s": round(samples / cpu, 2), "step_ms": round(1e3 * wall / steps, 2),
         "loss": float(loss), "wall_s": round(wall, 5), "cpu_s": round(cpu, 5),
-        "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 2),
+        "step_mb": round(peak_mb - before_mb, 2), "peak_rss_mb": round(peak_mb, 2),
         "load1": os.getloadavg()[0],
     }
     print(json.dumps(line), flush=True)

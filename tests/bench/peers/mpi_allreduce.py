@@ -21,6 +21,7 @@ ENVIRONMENT = {
     "openmpi": {"tcp": {}, "shm": {}},
     "mpich": {"tcp": {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}, "shm": {}},
 }
+BIND = {"openmpi": ["--bind-to", "core"], "mpich": ["-bind-to", "core"]}  # each rank to a processor
 ALWAYS = {"openmpi": ["--allow-run-as-root", "--oversubscribe"], "mpich": []}
 
 
@@ -29,7 +30,8 @@ def run(implementation):
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/mpi_allreduce"
         subprocess.run([f"mpicc.{implementation}", "-O2", SOURCE, "-o", program], check=True)
-        command = [f"mpirun.{implementation}", *ALWAYS[implementation], "-n", str(arguments.ranks),
+        binding = BIND[implementation] if allreduce_case.has_processors(arguments) else []
+        command = [f"mpirun.{implementation}", *ALWAYS[implementation], *binding, "-n", str(arguments.ranks),
                    *FLAGS[implementation][arguments.transport], program, arguments.operation, str(arguments.rounds),
                    *map(str, arguments.bytes)]
         environment = dict(os.environ, **ENVIRONMENT[implementation][arguments.transport])

@@ -49,6 +49,7 @@ def turn(run, rounds):
 
 
 def rank_main(rank, arguments, port):
+    allreduce_case.bind(arguments, rank)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", rank=rank, world_size=arguments.ranks)

@@ -113,8 +113,8 @@ class ProcessFaults(FaultsCase):
 
     def test_the_leader_is_cut_off(self):
         """No more data passes between the leader and the API server, but no connection is closed.
-        Another operator takes over. The old leader exits by itself. It is started again after the
-        fault, and must not write anything."""
+        Another operator takes over, and the old leader exits. It is started again after the fault, and must not write
+        anything."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}", "--leader-election-lease-duration=4s",
                  "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s")
         cut_off = threading.Event()

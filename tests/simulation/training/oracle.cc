@@ -38,12 +38,12 @@ int Oracle::Losses(const std::string& type, int index) const {
 }
 
 int Oracle::Losses(int rank) const {
-  const ps::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
+  const state::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
   return Losses(task.type, task.index);
 }
 
 std::string Oracle::NameOf(int rank) const {
-  const ps::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
+  const state::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
   return StrCat(task.type, " ", task.index);
 }
 
@@ -142,7 +142,7 @@ Oracle::Positions Oracle::ReadPositions(const std::string& ledger) {
   std::string type;
   while (lines >> shard >> type >> index >> incarnation >> number) {
     if (shard != -3) continue;
-    const auto found = std::ranges::find(plan_.definition.tasks, ps::TaskId{type, index});
+    const auto found = std::ranges::find(plan_.definition.tasks, state::TaskId{type, index});
     if (found == plan_.definition.tasks.end()) {
       story_.Violate(StrCat("the ledger has a position of ", type, " ", index));
       continue;

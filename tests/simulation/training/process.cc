@@ -222,7 +222,7 @@ Status Trainer::Save(bool last) {
   return OkStatus();
 }
 
-// Saves a checkpoint immediately, because the servers are shutting down and may not wait for the
+// Saves a checkpoint immediately, because the servers are shutting down and might not wait for the
 // end of the step in progress.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
