@@ -106,10 +106,17 @@ class CallbackHooks {
   // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit then returns an error,
   // such as Cancelled.
   virtual void OnTrainAbort() {}
+  // Returns what BackupAndRestore saves of this callback with a checkpoint, after the callbacks of
+  // the checkpoint's step; "" for nothing.
+  virtual std::string SaveState() const { return {}; }
+  // Called after OnTrainBegin if Fit continues from a checkpoint, with the text that SaveState has
+  // returned for the callback at the same place in FitOptions::callbacks. Not called if the text
+  // was "". If the program has changed, the text may be that of another callback.
+  virtual Status RestoreState(const std::string& /*state*/) { return {}; }
 };
 
 // A callback of any class. Except for ModelCheckpoint, the callbacks of this library start without
-// state in each call of Fit.
+// state in each call of Fit, unless it continues from a checkpoint of BackupAndRestore.
 class Callback {
  public:
   Callback(std::shared_ptr<CallbackHooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
@@ -134,6 +141,8 @@ struct EarlyStopping {
   std::optional<double> baseline = {};  // only better values reset `patience`
   // If set, restores the values of the best epoch after training; with use_ema, restores the moving
   // averages of that epoch. Unlike Keras, also restores the state of the optimizer and step().
+  // Checkpoints do not contain these values, so a process that starts again looks for the best
+  // epoch anew.
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  // epochs to wait before monitoring
 
@@ -142,7 +151,7 @@ struct EarlyStopping {
 
 // Reduces the learning rate whenever a metric no longer improves, as in Keras. In a job of several
 // tasks, the metrics of one task decide (FitControl::SetLearningRate); with parameter servers,
-// these are the chief's. A task that starts again counts epochs without improvement from 0.
+// these are the chief's.
 struct ReduceLROnPlateau {
   std::string monitor = "val_loss";
   double factor = 0.1;        // multiplies the rate; from 0 to below 1
@@ -209,8 +218,9 @@ struct TensorBoard {
 
 // Saves checkpoints in the background while Fit trains. If the process is asked to stop, also saves
 // one after the current step. If the program is started again, the same call of Fit continues from
-// the newest checkpoint; its History then lacks the epochs before that checkpoint. The checkpoints
-// are in the subfolder "fit-backup" of backup_dir. Each call of Fit needs its own backup_dir: if
+// the newest checkpoint, and the callbacks from their states of that time; its History then lacks
+// the epochs before that checkpoint. The checkpoints are in the subfolder "fit-backup" of
+// backup_dir. Each call of Fit needs its own backup_dir: if
 // the folder contains the backup of a completed training run, Fit does not train, and logs a
 // warning. The tasks of a TFJob may share the folder, because only the chief writes.
 struct BackupAndRestore {

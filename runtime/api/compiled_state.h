@@ -56,6 +56,13 @@ struct DrawnBatches {
   int64_t per_pass = 0;  // the number of batches in a pass; 0 before the first batch
 };
 
+// The step of a model after Fit, and the step that Fit had planned to end at. The two differ if
+// tasks with parameter servers have made a few steps more. All tasks plan the next Fit from the
+// same step.
+struct EndOfFit {
+  int64_t step = 0, planned = 0;
+};
+
 struct CompiledData {
   std::shared_ptr<const SessionData> session;
   Model model;
@@ -67,6 +74,7 @@ struct CompiledData {
   std::optional<strategy::ModelDefinition> definition;
   mutable std::shared_ptr<const state::Snapshot> values;  // mutable, because Settle updates them
   DrawnBatches drawn;     // by Fit so far; an epoch that has started counts in full
+  EndOfFit last_end;      // of the last Fit
   History history;        // of the last Fit, even if it failed
   bool training = false;  // Fit is running
   // The totals over the batches since the last ResetMetrics.

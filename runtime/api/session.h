@@ -127,6 +127,13 @@ struct FitOptions {
   int64_t validation_batch_size = 0;            // 0: batch_size
   std::map<int64_t, double> class_weight = {};  // classes without an entry have weight 1
   std::vector<Callback> callbacks = {};
+  // Set this if the program calls Fit again later and runs as a job of several tasks. The tasks
+  // without a trained model, such as ps, then return OK instead of kCancelled, with an empty
+  // History, and take part in the next Fit. A process that is started again during a later Fit
+  // repeats the earlier ones: they return the result that they had, without training and without
+  // calling callbacks. This needs a BackupAndRestore, whose folder all tasks that train share and
+  // no other Fit uses. It keeps its checkpoints.
+  bool followed_by_fit = false;
   Verbose verbose = Verbose::kAuto;
 };
 

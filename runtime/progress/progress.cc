@@ -27,6 +27,14 @@ StatusOr<Peer> ParsePeer(const JsonField& field) {
   return peer;
 }
 
+StatusOr<RunEnd> ParseRunEnd(const JsonField& field) {
+  RunEnd end;
+  ASSIGN_OR_RETURN(end.step, field["step"].Int());
+  ASSIGN_OR_RETURN(end.run, field["run"].String());
+  ASSIGN_OR_RETURN(end.failure, field["failure"].StringOr(""));
+  return end;
+}
+
 StatusOr<std::optional<double>> OptionalDouble(const JsonField& field) {
   if (!field.present()) return std::optional<double>();
   ASSIGN_OR_RETURN(double value, field.Double());
@@ -38,6 +46,12 @@ Json ToJson(const Peer& peer) {
           {"address", peer.address},
           {"state", peer.state},
           {"silent_s", peer.silent_s}};
+}
+
+Json ToJson(const RunEnd& end) {
+  Json json = {{"step", end.step}, {"run", end.run}};
+  if (!end.failure.empty()) json["failure"] = end.failure;
+  return json;
 }
 
 // JSON has no NaN or infinity, so such values are omitted.
@@ -66,11 +80,8 @@ Json ToJson(const Progress& progress) {
   Json& peers = json["peers"] = Json::array();
   for (const Peer& peer : progress.peers) peers.push_back(ToJson(peer));
   if (!progress.problems.empty()) json["problems"] = progress.problems;
-  if (progress.run_end) {
-    Json& end =
-        json["run_end"] = {{"step", progress.run_end->step}, {"run", progress.run_end->run}};
-    if (!progress.run_end->failure.empty()) end["failure"] = progress.run_end->failure;
-  }
+  if (progress.run_end) json["run_end"] = ToJson(*progress.run_end);
+  for (const RunEnd& end : progress.earlier_runs) json["earlier_runs"].push_back(ToJson(end));
   return json;
 }
 
@@ -100,10 +111,12 @@ StatusOr<Progress> ParseProgress(const Json& json) {
     ASSIGN_OR_RETURN(progress.problems[name], value.String());
   }
   if (root["run_end"].present()) {
-    RunEnd& end = progress.run_end.emplace();
-    ASSIGN_OR_RETURN(end.step, root["run_end"]["step"].Int());
-    ASSIGN_OR_RETURN(end.run, root["run_end"]["run"].String());
-    ASSIGN_OR_RETURN(end.failure, root["run_end"]["failure"].StringOr(""));
+    ASSIGN_OR_RETURN(progress.run_end, ParseRunEnd(root["run_end"]));
+  }
+  ASSIGN_OR_RETURN(auto earlier, root["earlier_runs"].Elements());
+  for (const JsonField& field : earlier) {
+    ASSIGN_OR_RETURN(RunEnd end, ParseRunEnd(field));
+    progress.earlier_runs.push_back(std::move(end));
   }
   return progress;
 }

@@ -39,7 +39,7 @@ struct Peer {
 // permanently.
 struct RunEnd {
   int64_t step = 0;     // of the last checkpoint; for a failed run, the last completed step
-  std::string run;      // identifies the job and the attempt without naming them
+  std::string run;      // identifies the job, the attempt and the run without naming them
   std::string failure;  // why the run has failed; "" if it has not
 
   bool operator==(const RunEnd&) const = default;
@@ -61,6 +61,8 @@ struct Progress {
   // …".
   std::map<std::string, std::string> problems;
   std::optional<RunEnd> run_end;
+  // In the chief: the ends of the earlier runs of this job in which this process has taken part.
+  std::vector<RunEnd> earlier_runs;
 
   bool operator==(const Progress&) const = default;
 };

@@ -17,19 +17,19 @@ namespace tfjob::progress {
 namespace {
 
 Progress Sample() {
-  return {
-      .task = "/job:worker/task:1",
-      .state = State::kTraining,
-      .step = 120,
-      .max_steps = 1000,
-      .epoch = 1,
-      .steps_per_s = 50.5,
-      .loss = 0.25,
-      .metrics = {{"accuracy", 0.875}},
-      .seconds_left = 17.5,
-      .peers = {{"/job:ps/task:0", "127.0.0.1:2222", "connected", 0.5}},
-      .problems = {{"checkpoints", "write /m: No space left on device"}},
-      .run_end = RunEnd{.step = 120, .run = "0a1b2c3d", .failure = "step 121: the loss is NaN"}};
+  return {.task = "/job:worker/task:1",
+          .state = State::kTraining,
+          .step = 120,
+          .max_steps = 1000,
+          .epoch = 1,
+          .steps_per_s = 50.5,
+          .loss = 0.25,
+          .metrics = {{"accuracy", 0.875}},
+          .seconds_left = 17.5,
+          .peers = {{"/job:ps/task:0", "127.0.0.1:2222", "connected", 0.5}},
+          .problems = {{"checkpoints", "write /m: No space left on device"}},
+          .run_end = RunEnd{.step = 120, .run = "0a1b2c3d", .failure = "step 121: the loss is NaN"},
+          .earlier_runs = {{.step = 60, .run = "4d5e6f70", .failure = ""}}};
 }
 
 TEST(Progress, ReadsBackFromJson) {

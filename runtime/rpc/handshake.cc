@@ -33,6 +33,7 @@ std::string Encode(const Identity& identity, const std::string& service) {
   hello.set_task_index(identity.task_index);
   hello.set_incarnation(identity.incarnation);
   hello.set_service(service);
+  hello.set_run(identity.run);
   return hello.SerializeAsString();
 }
 
@@ -61,7 +62,8 @@ StatusOr<Caller> DecodeText(const std::string& text) {
                              .attempt = hello.attempt(),
                              .task_type = hello.task_type(),
                              .task_index = hello.task_index(),
-                             .incarnation = hello.incarnation()},
+                             .incarnation = hello.incarnation(),
+                             .run = hello.run()},
                 .protocol_version = hello.protocol_version(),
                 .service = hello.service()};
 }

@@ -24,6 +24,9 @@ Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_versio
     cure = "one of them is left over from another attempt and must exit";
   } else if (peer_version != kProtocolVersion) {
     cure = "run the same version of the trainer in all tasks";
+  } else if (peer.run != self.run) {
+    return Unavailable(TaskName(self), " takes part in run ", self.run, " of the job, and ",
+                       TaskName(peer), " in run ", peer.run);
   } else {
     return OkStatus();
   }

@@ -8,12 +8,14 @@
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
 #include "runtime/train/log.h"
+#include "runtime/train/run_end_watch.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {
 namespace {
 
 constexpr Duration kForever = 24h;
+constexpr Duration kAskChiefEvery = 2s;
 
 void Log(const state::PeerEvent& event) {
   using Kind = state::PeerEvent::Kind;
@@ -24,7 +26,8 @@ void Log(const state::PeerEvent& event) {
   }
 }
 
-// Shuts the server down in an orderly way when the task is asked to stop.
+// Shuts the server down in an orderly way when the task is asked to stop. If another run follows
+// this one, also ends a server that was started again after the end of its run.
 class Stopper {
  public:
   Stopper(TaskContext& context, ps::ParameterServer& ps)
@@ -37,11 +40,18 @@ class Stopper {
     changed_.Set();
     thread_.join();
   }
+  // Returns whether the server was ended because the chief takes part in a later run.
+  bool run_is_over() const { return run_is_over_; }
 
  private:
   void Watch() {
-    while (!context_.stop().WaitFor(kForever, changed_)) {
+    RunEndWatch run_end(context_, /*folder_every=*/kForever);
+    const bool followed = context_.order().followed;
+    while (!context_.stop().WaitFor(followed ? kAskChiefEvery : kForever, changed_)) {
       if (ended_) return;
+      if (!followed || !run_end.ChiefIsInLaterRun()) continue;
+      run_is_over_ = true;
+      return ps_.Stop();
     }
     if (ended_) return;
     kServerLog.Info("asked to end: waits until the chief has the state",
@@ -51,7 +61,7 @@ class Stopper {
 
   TaskContext& context_;
   ps::ParameterServer& ps_;
-  std::atomic<bool> ended_ = false;
+  std::atomic<bool> ended_ = false, run_is_over_ = false;
   Event changed_;
   std::thread thread_;
 };
@@ -101,6 +111,7 @@ Status RunParameterServer(TaskContext& context) {
   {
     Stopper stopper(context, *ps);
     result = ps->WaitUntilFinished();
+    if (stopper.run_is_over() && absl::IsCancelled(result)) result = OkStatus();
   }
   // A frozen peer never closes its connection, so limit this wait.
   const StopBudget budget = context.stop_budget();

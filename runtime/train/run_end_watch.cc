@@ -1,5 +1,7 @@
 #include "runtime/train/run_end_watch.h"
 
+#include <algorithm>
+
 #include "runtime/progress/client.h"
 #include "runtime/state/run_failure.h"
 #include "runtime/train/log.h"
@@ -56,9 +58,23 @@ std::optional<RunEnd> RunEndWatch::FromFolder() {
 std::optional<RunEnd> RunEndWatch::FromChief() {
   if (chief_ == nullptr) return std::nullopt;
   const StatusOr<progress::Progress> progress = chief_->Fetch(kChiefAnswerTime);
-  if (!progress.ok() || !progress->run_end) return std::nullopt;
-  if (progress->run_end->run != RunFingerprint(context_.run())) return std::nullopt;
+  if (!progress.ok()) return std::nullopt;
+  if (!progress->run_end || progress->run_end->run != RunFingerprint(context_.run()))
+    return FromEarlierRuns(*progress);
   return RunEnd{.step = progress->run_end->step, .failure = progress->run_end->failure};
+}
+
+std::optional<RunEnd> RunEndWatch::FromEarlierRuns(const progress::Progress& of_chief) const {
+  const std::string own = RunFingerprint(context_.run());
+  const auto found = std::ranges::find(of_chief.earlier_runs, own, &progress::RunEnd::run);
+  if (found == of_chief.earlier_runs.end()) return std::nullopt;
+  return RunEnd{.step = found->step, .failure = found->failure};
+}
+
+bool RunEndWatch::ChiefIsInLaterRun() {
+  if (chief_ == nullptr) return false;
+  const StatusOr<progress::Progress> progress = chief_->Fetch(kChiefAnswerTime);
+  return progress.ok() && FromEarlierRuns(*progress).has_value();
 }
 
 }  // namespace tfjob::train

@@ -13,6 +13,7 @@
 
 namespace tfjob::progress {
 class ProgressClient;
+struct Progress;
 }  // namespace tfjob::progress
 
 namespace tfjob::train {
@@ -30,10 +31,14 @@ class RunEndWatch {
   std::optional<int64_t> Ended();
   // Returns the error that the run has ended with, if Ended has found one, and otherwise OK.
   Status Failure() const;
+  // Returns whether the chief says that it takes part in a later run (RunOrder). Waits for up to
+  // half a second.
+  bool ChiefIsInLaterRun();
 
  private:
   std::optional<RunEnd> FromFolder();
   std::optional<RunEnd> FromChief();
+  std::optional<RunEnd> FromEarlierRuns(const progress::Progress& of_chief) const;
 
   TaskContext& context_;
   const Duration folder_every_;

@@ -24,7 +24,8 @@ rpc::Identity IdentityOf(const TaskOptions& options) {
           .attempt = options.job.attempt,
           .task_type = options.tf_config.task.type,
           .task_index = options.tf_config.task.index,
-          .incarnation = rpc::NewIncarnation()};
+          .incarnation = rpc::NewIncarnation(),
+          .run = options.order.number};
 }
 
 // Returns the size of the thread pool, which does not include the thread that runs programs.
@@ -63,13 +64,22 @@ TaskContext::TaskContext(TaskOptions options, const StopSource& stop, Clock& clo
                 DeleteService) {
   const int helpers = HelperThreads(options_.config);
   if (helpers > 0) pool_ = std::make_unique<ThreadPool>("compute", helpers);
+  board_.Update([this](progress::Progress& p) { ShowEarlierRuns(p); });
 }
 
 TaskContext::~TaskContext() = default;
 
+void TaskContext::ShowEarlierRuns(progress::Progress& progress) const {
+  RunMark run{identity_.job_uid, identity_.attempt, {}, 0};
+  for (const int64_t step : order().earlier_ends) {
+    progress.earlier_runs.push_back({.step = step, .run = RunFingerprint(run), .failure = ""});
+    ++run.number;
+  }
+}
+
 RunMark TaskContext::run() const {
   const bool settled = clock_.Now() - start_ >= kChiefStarts;
-  return {identity_.job_uid, identity_.attempt, settled ? Time() : start_};
+  return {identity_.job_uid, identity_.attempt, settled ? Time() : start_, identity_.run};
 }
 
 ProfileOptions TaskContext::profile() const {

@@ -39,6 +39,16 @@ namespace tfjob::train {
 
 class RunGuest;
 
+// The place of a run among those that the processes of a job take part in, one after another.
+struct RunOrder {
+  int32_t number = 0;  // counts from 0
+  // The steps at which the earlier runs have ended, by their numbers; empty unless the task is the
+  // chief. The chief shows them, so that tasks that were started again, and are still in an earlier
+  // run, learn that it is over.
+  std::vector<int64_t> earlier_ends = {};
+  bool followed = false;  // another run follows, so a ps must not miss the end of this one
+};
+
 struct TaskOptions {
   config::TrainingConfig config;
   JobInputs inputs;
@@ -47,6 +57,7 @@ struct TaskOptions {
   // The job's key. Without a key, the task logs a warning once, and any peer may claim to belong to
   // the job.
   rpc::Credentials credentials;
+  RunOrder order;
   // The address at which the task serves its progress if TF_CONFIG has no cluster. If it is "",
   // such a task serves no progress.
   std::string lone_address;
@@ -78,6 +89,7 @@ class TaskContext {
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
   const rpc::Credentials& credentials() const { return options_.credentials; }
+  const RunOrder& order() const { return options_.order; }
   // Returns the run that this task belongs to. For the first 60 s after this task has started,
   // RunMark::oldest is the task's start time. Older markers are then ignored, because the chief,
   // which removes the markers of earlier runs, may not have started yet.
@@ -109,6 +121,8 @@ class TaskContext {
       rpc::DataHandler* on_data = nullptr);
 
  private:
+  void ShowEarlierRuns(progress::Progress& progress) const;
+
   const TaskOptions options_;
   const rpc::Identity identity_;
   const StopSource& stop_;

@@ -113,7 +113,7 @@ tfjob::Status OpenEvaluation(const EvalSpec& spec, Run& run) {
 // Trains in this process. If no other task trains and there are evaluation data, also evaluates
 // checkpoints. Returns the result of the last evaluation, or no metrics if there was none.
 StatusOr<Metrics> TrainHere(Run& run) {
-  RETURN_IF_ERROR(TakeTheOnlyRun(run.tf_config()));
+  RETURN_IF_ERROR(BeginRun(run.tf_config()).status());
   Metrics last;
   const bool interleaves = IsAlone(run.tf_config()) && run.inputs.eval != nullptr;
   const auto source = run.inputs.eval;

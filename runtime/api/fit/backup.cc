@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/fit/callback_states.h"
 #include "runtime/base/file.h"
 #include "runtime/base/file_system.h"
 #include "runtime/base/log.h"
@@ -25,7 +26,7 @@ tfjob::Status RemoveCheckpoints(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   for (const std::string& name : names) {
     const bool own = name == "checkpoint" || name == "finished.json" || name == "group.json" ||
-                     name.starts_with("model.ckpt-");
+                     name.starts_with("model.ckpt-") || name.starts_with(kCallbackStates);
     if (own) RETURN_IF_ERROR(RealFileSystem().Remove(StrCat(folder, "/", name)));
   }
   return OkStatus();

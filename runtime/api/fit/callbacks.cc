@@ -25,8 +25,7 @@ class EarlyStoppingHooks : public CallbackHooks {
       : options_(options), monitor_(options.monitor, options.mode, options.min_delta) {}
 
   Status OnTrainBegin(FitControl& run) override {
-    waited_ = 0;
-    best_.reset();
+    memory_ = {};
     values_ = nullptr;
     return ToPublic(monitor_.Begin(run));
   }
@@ -37,19 +36,19 @@ class EarlyStoppingHooks : public CallbackHooks {
     const StatusOr<std::optional<double>> value = monitor_.ValueIn(run, metrics);
     if (!value.ok()) return ToPublic(value.status());
     if (!*value || epoch < options_.start_from_epoch) return {};
-    const bool better = monitor_.Improves(**value, best_);
+    const bool better = monitor_.Improves(**value, memory_.best);
     if (options_.restore_best_weights && (better || values_ == nullptr)) {
       auto copied = run.Values();
       if (!copied.ok()) return copied.status();
       values_ = *std::move(copied);
     }
-    ++waited_;
+    ++memory_.waited;
     if (better) {
-      best_ = **value;
-      if (monitor_.Improves(**value, options_.baseline)) waited_ = 0;
+      memory_.best = **value;
+      if (monitor_.Improves(**value, options_.baseline)) memory_.waited = 0;
       return {};
     }
-    return waited_ >= options_.patience && epoch > 0 ? run.StopTraining() : Status();
+    return memory_.waited >= options_.patience && epoch > 0 ? run.StopTraining() : Status();
   }
 
   Status OnTrainEnd(FitControl& run) override {
@@ -58,11 +57,21 @@ class EarlyStoppingHooks : public CallbackHooks {
   }
   void OnTrainAbort() override { values_ = nullptr; }
 
+  // Without the values of the best epoch, which checkpoints lack, the rest would be useless.
+  std::string SaveState() const override {
+    return options_.restore_best_weights ? "" : memory_.ToText(Owner());
+  }
+  Status RestoreState(const std::string& state) override {
+    if (!options_.restore_best_weights) memory_.Read(state, Owner());
+    return {};
+  }
+
  private:
+  std::string Owner() const { return StrCat("EarlyStopping ", options_.monitor); }
+
   const EarlyStopping options_;
   Monitor monitor_;
-  int64_t waited_ = 0;
-  std::optional<double> best_;
+  CallbackMemory memory_;
   std::shared_ptr<const FitValues> values_;  // of the best epoch
 };
 
@@ -72,8 +81,7 @@ class PlateauHooks : public CallbackHooks {
       : options_(options), monitor_(options.monitor, options.mode, options.min_delta) {}
 
   Status OnTrainBegin(FitControl& run) override {
-    waited_ = cooling_ = 0;
-    best_.reset();
+    memory_ = {};
     if (!(options_.factor >= 0 && options_.factor < 1)) {
       return ToPublic(InvalidArgument("ReduceLROnPlateau: factor: expected 0 to below 1, got ",
                                       options_.factor));
@@ -87,28 +95,35 @@ class PlateauHooks : public CallbackHooks {
     const StatusOr<std::optional<double>> value = monitor_.ValueIn(run, metrics);
     if (!value.ok()) return ToPublic(value.status());
     if (!*value) return {};
-    if (cooling_ > 0) {
-      --cooling_;
-      waited_ = 0;
+    if (memory_.cooling > 0) {
+      --memory_.cooling;
+      memory_.waited = 0;
     }
-    if (monitor_.Improves(**value, best_)) {
-      best_ = **value;
-      waited_ = 0;
+    if (monitor_.Improves(**value, memory_.best)) {
+      memory_.best = **value;
+      memory_.waited = 0;
       return {};
     }
-    if (cooling_ > 0 || ++waited_ < options_.patience) return {};
+    if (memory_.cooling > 0 || ++memory_.waited < options_.patience) return {};
     const double rate = run.learning_rate();
     if (rate <= options_.min_lr) return {};
-    cooling_ = options_.cooldown;
-    waited_ = 0;
+    memory_.cooling = options_.cooldown;
+    memory_.waited = 0;
     return run.SetLearningRate(std::max(rate * options_.factor, options_.min_lr));
   }
 
+  std::string SaveState() const override { return memory_.ToText(Owner()); }
+  Status RestoreState(const std::string& state) override {
+    memory_.Read(state, Owner());
+    return {};
+  }
+
  private:
+  std::string Owner() const { return StrCat("ReduceLROnPlateau ", options_.monitor); }
+
   const ReduceLROnPlateau options_;
   Monitor monitor_;
-  int64_t waited_ = 0, cooling_ = 0;
-  std::optional<double> best_;
+  CallbackMemory memory_;
 };
 
 class SchedulerHooks : public CallbackHooks {

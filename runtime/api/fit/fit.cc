@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/api/fit/callback_states.h"
+#include "runtime/api/fit/fit_result.h"
 #include "runtime/api/fit/job_role.h"
 #include "runtime/base/log.h"
 #include "runtime/model/build.h"
@@ -255,7 +257,10 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
   }
   const bool at_step = HasRateSince(run.global_step()), in_epoch = HasRateSince(BeginOfEpoch());
   rate_is_set_ = HasRateSince(plan_.start_step);
-  if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
+  if (!std::exchange(begun_, true)) {
+    RETURN_IF_ERROR(BeginTraining());
+    RETURN_IF_ERROR(RestoreCallbacks());
+  }
   rate_is_set_ = at_step;
   if (ended_ || run.global_step() >= run.total_steps()) return OkStatus();
   return BeginEpoch(in_epoch);
@@ -367,6 +372,27 @@ tfjob::Status FitRun::EndEpoch() {
   return Each([&](CallbackHooks& hooks) { return hooks.OnEpochEnd(*this, epoch_, metrics); });
 }
 
+// The states are those of the task that has the chief's duties. With all-reduce, the callbacks of
+// all tasks see the same metrics.
+tfjob::Status FitRun::RestoreCallbacks() {
+  const bool continues = run_->global_step() > plan_.start_step;
+  if (!continues || config_.model_dir.empty() || (servers_ && !is_chief())) return OkStatus();
+  callback_error_ =
+      RestoreCallbackStates(config_.model_dir, run_->global_step(), options_.callbacks);
+  return callback_error_.ok() ? OkStatus() : Aborted(Message(callback_error_));
+}
+
+tfjob::Status FitRun::OnCheckpoint(train::Trainer& run) {
+  if (config_.model_dir.empty()) return OkStatus();
+  const tfjob::Status written =
+      WriteCallbackStates(config_.model_dir, run.global_step(), options_.callbacks);
+  if (!written.ok()) {
+    kFitLog.Warning("the states of the callbacks are not saved",
+                    {{"step", run.global_step()}, {"error", written}});
+  }
+  return OkStatus();
+}
+
 tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   run_ = &run;
   completed_ = CheckCompleted();
@@ -386,11 +412,32 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   averaged.learning_rate = result_->learning_rate;
   state::UseAverages(run.state(), averaged);
   result_ = std::make_shared<const state::Snapshot>(std::move(averaged));
-  return OkStatus();
+  return SaveResult(run);
+}
+
+int64_t FitRun::run_end() const {
+  const auto end = context_.board().Get().run_end;
+  return end ? end->step : 0;
+}
+
+tfjob::Status FitRun::SaveResult(const train::Trainer& run) {
+  const bool duties = is_chief() || run_->strategy().Leads();
+  if (!options_.followed_by_fit || config_.model_dir.empty() || !duties) return OkStatus();
+  return Annotate(WriteFitResult({.folder = config_.model_dir,
+                                  .job_uid = context_.identity().job_uid,
+                                  .run = context_.order().number},
+                                 {.history = history(),
+                                  .run_end = std::max(run_end(), run.global_step()),
+                                  .planned_step = plan_.last_step,
+                                  .epochs_begun = epochs_begun_,
+                                  .values = result_},
+                                 run.state()),
+                  "BackupAndRestore");
 }
 
 tfjob::Status FitRun::OnStop(train::Trainer& run) {
   run_ = &run;
+  if (is_chief() || run.strategy().Leads()) RETURN_IF_ERROR(OnCheckpoint(run));
   Abort();
   if (servers_ && !is_chief()) return OkStatus();
   const auto last = Snapshot();

@@ -43,6 +43,7 @@ class FitRun : public train::RunGuest, private FitControl {
   bool SetsLearningRate() const override { return sets_rate_; }
   tfjob::Status OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                        const strategy::StepOutcome& outcome) override;
+  tfjob::Status OnCheckpoint(train::Trainer& run) override;
   tfjob::Status OnEnd(train::Trainer& run) override;
   tfjob::Status OnStop(train::Trainer& run) override;
   void OnError(train::Trainer& run, const tfjob::Status& error) override;
@@ -61,6 +62,8 @@ class FitRun : public train::RunGuest, private FitControl {
   // Returns OK if this task has taken part in the run until the last step, or until the step at
   // which a callback stopped training. Otherwise returns Cancelled.
   const tfjob::Status& completed() const { return completed_; }
+  // Returns the step at which the run has ended, or 0 unless this task is the chief.
+  int64_t run_end() const;
 
  private:
   int64_t step() const override;
@@ -81,9 +84,13 @@ class FitRun : public train::RunGuest, private FitControl {
   tfjob::Status Each(const Call& call);
   tfjob::Status BeginTraining();
   tfjob::Status EndTraining();
+  // Gives the callbacks the states that they had at this step, if there are any.
+  tfjob::Status RestoreCallbacks();
   // Calls OnTrainAbort of the callbacks whose OnTrainBegin, but not OnTrainEnd, has been called.
   void Abort();
   tfjob::Status CheckCompleted() const;
+  // Saves the result of a Fit that another one follows, in the task that has the chief's duties.
+  tfjob::Status SaveResult(const train::Trainer& run);
   // Returns a copy of the current values, with all tables. Creates at most one copy per step.
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
   // Derives the epoch, and the number of its steps so far, from the step that the run has reached.

@@ -10,12 +10,18 @@
 #include "runtime/api/datasets/split_examples.h"
 #include "runtime/api/fit/backup.h"
 #include "runtime/api/fit/fit.h"
+#include "runtime/api/fit/fit_result.h"
 #include "runtime/api/fit/job_role.h"
+#include "runtime/base/log.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 namespace {
+
+constexpr Logger kFitModelLog("api");
+// How long a task looks for the result of a run that has ended without it.
+constexpr Duration kResultPatience = 60s, kResultRetry = 200ms;
 
 tfjob::Status CheckFitOptions(const FitOptions& options) {
   const auto at_least = [](const char* name, int64_t least, int64_t value) {
@@ -94,6 +100,7 @@ struct Prepared {
   DrawnBatches drawn;  // before this Fit
   int64_t batches_per_epoch = 0;
   const BackupAndRestore* backup = nullptr;  // null for none
+  train::RunOrder order;
 };
 
 // Returns InvalidArgument if the batch cannot be split among the tasks.
@@ -141,6 +148,23 @@ tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const FitOption
       "there is none; add one, with a folder that all tasks share, or remove the evaluator");
 }
 
+// Returns an error if another Fit follows, but a task that is started again could not find this one
+// complete.
+tfjob::Status CheckFollowed(const cluster::TfConfig& tf_config, const FitOptions& options,
+                            const BackupAndRestore* backup) {
+  if (!options.followed_by_fit || backup != nullptr || IsAlone(tf_config)) return OkStatus();
+  return InvalidArgument(
+      "followed_by_fit: a task that is started again reads the result of this Fit from the folder ",
+      "of a BackupAndRestore, but there is none; add one to the callbacks, with a folder that all ",
+      "tasks share");
+}
+
+// Returns the step from which all tasks plan this Fit.
+int64_t FirstStep(const CompiledData& state) {
+  const int64_t step = state.values->global_step;
+  return step == state.last_end.step ? state.last_end.planned : step;
+}
+
 StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitOptions& options) {
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   const int tasks = cluster::TrainingTaskCount(tf_config);
@@ -182,7 +206,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
     made.plan.steps_per_epoch = options.steps_per_epoch;
     made.batches_per_epoch = options.steps_per_epoch * per_step;
   }
-  made.plan.start_step = state.values->global_step;
+  made.plan.start_step = FirstStep(state);
   if (made.backup != nullptr) SetUpBackup(*made.backup, made.plan.steps_per_epoch, made.config);
   made.config.epochs = 0;
   ASSIGN_OR_RETURN(made.plan.last_step, LastStep(options, made.plan));
@@ -192,19 +216,29 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   return made;
 }
 
+// Uses the values as those after Fit.
+void UseResult(std::shared_ptr<const state::Snapshot> values, const Prepared& prepared,
+               int64_t epochs_begun, CompiledData& state) {
+  state.values = std::move(values);
+  state.last_end = {.step = state.values->global_step,
+                    .planned = std::min(state.values->global_step, prepared.plan.last_step)};
+  state.drawn = prepared.drawn;
+  state.drawn.batches += epochs_begun * prepared.batches_per_epoch;
+  // In a job, not every task knows the rate. The next run sends it to all of them with the values,
+  // and their optimizers must be equal until then.
+  if (!prepared.order.followed || IsAlone(state.strategy().tf_config)) UseRateOfValues(state);
+}
+
 // Updates the model with the values and the history from the end of the run.
 void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   state.history = run.history();
-  if (run.result() == nullptr) return;
-  state.values = run.result();
-  state.drawn = prepared.drawn;
-  state.drawn.batches += run.epochs_begun() * prepared.batches_per_epoch;
-  UseRateOfValues(state);
+  if (run.result() != nullptr) UseResult(run.result(), prepared, run.epochs_begun(), state);
 }
 
 // Returns the options of a task that trains from the current values.
 train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared) {
   train::TaskOptions task = TaskOptionsOf(state, prepared.config);
+  task.order = prepared.order;
   task.inputs = {.model = Access::Data(state.model).model,
                  .train = prepared.train,
                  .eval = nullptr,
@@ -215,15 +249,103 @@ train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared)
 
 // Trains, and stores the result.
 tfjob::Status Train(CompiledData& state, const FitOptions& options, const Prepared& prepared,
-                    const StopSource& stop) {
+                    const StopSource& stop, int64_t& run_end) {
   train::TaskContext context(TaskFrom(state, prepared), stop, RealClock());
   FitRun run(state, options, prepared.plan, prepared.config, context);
   const tfjob::Status trained = train::RunTraining(context, &run);
   if (!trained.ok() || !run.completed().ok()) run.Abandon();
   Keep(run, prepared, state);
+  run_end = run.run_end();
   RETURN_IF_ERROR(run.callback_error());
   RETURN_IF_ERROR(trained);
   return run.completed();
+}
+
+FitId IdOf(const CompiledData& state, const Prepared& prepared) {
+  return {.folder = prepared.config.model_dir,
+          .job_uid = state.strategy().job.uid,
+          .run = prepared.order.number};
+}
+
+// Returns whether this task has the values after Fit. With parameter servers, only the chief does.
+bool HasResult(const cluster::TfConfig& tf_config) {
+  return !HasServers(tf_config) || cluster::RoleOf(tf_config) == cluster::Role::kChief;
+}
+
+// Marks the model as trained in a task that does not have the values after Fit.
+void PassOver(const Prepared& prepared, const FitOptions& options, CompiledData& state) {
+  auto values = std::make_shared<state::Snapshot>(*state.values);  // shares the arrays
+  values->global_step = prepared.plan.last_step;
+  UseResult(std::move(values), prepared, options.epochs - options.initial_epoch, state);
+}
+
+// If this Fit was completed before this process was started, uses its result, and returns the step
+// at which its run has ended. Otherwise, returns nullopt.
+StatusOr<std::optional<int64_t>> TakeResult(const Prepared& prepared, const FitOptions& options,
+                                            CompiledData& state) {
+  const bool values = HasResult(state.strategy().tf_config);
+  ASSIGN_OR_RETURN(auto result, ReadFitResult(IdOf(state, prepared), prepared.plan.last_step,
+                                              values ? &state.definition->state : nullptr));
+  if (!result) return std::optional<int64_t>();
+  if (values) {
+    UseResult(result->values, prepared, result->epochs_begun, state);
+    state.history = std::move(result->history);
+  } else {
+    PassOver(prepared, options, state);
+  }
+  return std::optional<int64_t>(result->run_end);
+}
+
+// Waits for the result of a run that has ended without this task, and returns the step at which the
+// run has ended.
+StatusOr<int64_t> AwaitResult(const Prepared& prepared, const FitOptions& options,
+                              const StopSource& stop, CompiledData& state) {
+  const Duration deadline = RealClock().Monotonic() + kResultPatience;
+  for (;;) {
+    ASSIGN_OR_RETURN(const auto run_end, TakeResult(prepared, options, state));
+    if (run_end) return *run_end;
+    if (stop.WaitFor(kResultRetry)) return Cancelled("asked to stop");
+    if (RealClock().Monotonic() >= deadline) break;
+  }
+  return Unavailable("BackupAndRestore: this Fit has ended without this task, which does not see ",
+                     "its result in ", prepared.config.model_dir,
+                     "; use a folder that all tasks share (ReadWriteMany)");
+}
+
+// Trains in a Fit that another one follows, and returns the step at which its run has ended, or 0
+// in tasks that do not know it. A run that has ended without this task is no error.
+StatusOr<int64_t> TrainFollowed(const FitOptions& options, const Prepared& prepared,
+                                const StopSource& stop, CompiledData& state) {
+  int64_t run_end = 0;
+  const tfjob::Status trained = Train(state, options, prepared, stop, run_end);
+  if (trained.ok()) return run_end;
+  if (!Access::IsJobOver(ToPublic(trained))) return trained;
+  if (HasResult(state.strategy().tf_config)) return AwaitResult(prepared, options, stop, state);
+  PassOver(prepared, options, state);
+  return run_end;
+}
+
+// Runs a Fit that another one follows, unless it is already complete.
+tfjob::Status RunFollowed(const FitOptions& options, const Prepared& prepared,
+                          CompiledData& state) {
+  const cluster::TfConfig& tf_config = state.strategy().tf_config;
+  std::optional<int64_t> run_end;
+  if (prepared.backup != nullptr) {
+    ASSIGN_OR_RETURN(run_end, TakeResult(prepared, options, state));
+  }
+  if (run_end) {
+    kFitModelLog.Info("this Fit is complete: nothing is left to train",
+                      {{"step", *run_end}, {"folder", prepared.config.model_dir}});
+  } else {
+    RETURN_IF_ERROR(
+        UntilSignal(state.session->options, [&](const StopSource& stop) -> tfjob::Status {
+          ASSIGN_OR_RETURN(run_end, TrainFollowed(options, prepared, stop, state));
+          return OkStatus();
+        }));
+  }
+  const bool chief = cluster::RoleOf(tf_config) == cluster::Role::kChief;
+  EndRun(tf_config, chief ? run_end : std::nullopt);
+  return OkStatus();
 }
 
 // Returns a function that prints an evaluator's results, or null if nothing is to be printed.
@@ -249,15 +371,18 @@ tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& opt
   task.inputs.model = Access::Data(state.model).model;
   task.inputs.eval = std::move(source);
   task.on_evaluation = Printer(options.verbose);
-  return RunUntilJobEnds(std::move(task), state.session->options);
+  const RunUse use{.followed = options.followed_by_fit, .folder = task.config.model_dir};
+  return RunUntilJobEnds(std::move(task), state.session->options, use);
 }
 
 // Serves variables until the job has ended.
-tfjob::Status Serve(const CompiledData& state, const BackupAndRestore* backup) {
+tfjob::Status Serve(const CompiledData& state, const FitOptions& options,
+                    const BackupAndRestore* backup) {
   config::TrainingConfig config = state.config;
   // The folder records whether the run has failed, so that a restarted server stops, too.
   if (backup != nullptr) SetUpBackup(*backup, /*steps_per_epoch=*/1, config);
-  return RunUntilJobEnds(TaskOptionsOf(state, std::move(config)), state.session->options);
+  const RunUse use{.followed = options.followed_by_fit, .folder = config.model_dir};
+  return RunUntilJobEnds(TaskOptionsOf(state, std::move(config)), state.session->options, use);
 }
 
 // Serves variables in a ps, or evaluates checkpoints in an evaluator.
@@ -265,11 +390,13 @@ tfjob::Status Assist(const CompiledData& state, const FitOptions& options,
                      const BackupAndRestore* backup) {
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   if (options.epochs == options.initial_epoch) {
+    if (options.followed_by_fit) return OkStatus();
     // The chief will not train, so it will not end the job.
     return JobOver(Cancelled(cluster::ToString(tf_config.task), " has nothing to do: Fit starts ",
                              "and ends at epoch ", options.epochs));
   }
-  if (cluster::RoleOf(tf_config) == cluster::Role::kParameterServer) return Serve(state, backup);
+  if (cluster::RoleOf(tf_config) == cluster::Role::kParameterServer)
+    return Serve(state, options, backup);
   return FollowCheckpoints(state, options, *backup);
 }
 
@@ -281,9 +408,12 @@ StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOpti
   RETURN_IF_ERROR(CheckCallbacks(options.callbacks, tf_config));
   ASSIGN_OR_RETURN(const BackupAndRestore* backup, BackupOf(options.callbacks));
   RETURN_IF_ERROR(CheckEvaluator(tf_config, options, backup));
+  RETURN_IF_ERROR(CheckFollowed(tf_config, options, backup));
   const cluster::Role role = cluster::RoleOf(tf_config);
-  if (role == cluster::Role::kParameterServer || role == cluster::Role::kEvaluator)
-    return Assist(state, options, backup);
+  if (role == cluster::Role::kParameterServer || role == cluster::Role::kEvaluator) {
+    RETURN_IF_ERROR(Assist(state, options, backup));
+    return History();
+  }
   std::optional<std::pair<Dataset, Dataset>> parts;
   FitOptions divided = options;
   if (options.validation_split != 0) {
@@ -292,9 +422,15 @@ StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOpti
   }
   ASSIGN_OR_RETURN(Prepared prepared, Prepare(state, parts ? parts->first : train, divided));
   if (options.epochs == options.initial_epoch) return History();
-  RETURN_IF_ERROR(TakeTheOnlyRun(tf_config));
+  ASSIGN_OR_RETURN(prepared.order, BeginRun(tf_config, {.followed = options.followed_by_fit,
+                                                        .folder = prepared.config.model_dir}));
+  if (options.followed_by_fit) {
+    RETURN_IF_ERROR(RunFollowed(divided, prepared, state));
+    return state.history;
+  }
   RETURN_IF_ERROR(UntilSignal(state.session->options, [&](const StopSource& stop) {
-    return Train(state, options, prepared, stop);
+    int64_t run_end = 0;
+    return Train(state, options, prepared, stop, run_end);
   }));
   // In a job, keep the backup, because a restarted task uses it to detect that training is
   // complete.

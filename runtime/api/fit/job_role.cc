@@ -1,11 +1,10 @@
 #include "runtime/api/fit/job_role.h"
 
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "runtime/base/mutex.h"
+#include "runtime/api/fit/fit_result.h"
 
 namespace tfjob::api {
 
@@ -16,26 +15,28 @@ tfjob::Status UntilSignal(const SessionOptions& options,
   return run(signals ? signals->source() : NoStop());
 }
 
-tfjob::Status TakeTheOnlyRun(const cluster::TfConfig& tf_config) {
-  static Mutex mutex;
-  static std::set<std::string>* const kUsed = new std::set<std::string>;
-  if (IsAlone(tf_config)) return OkStatus();
-  MutexLock lock(mutex);
-  if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
-  return Unimplemented(
-      "this process has already taken part in the run of its job, and a task of a job can do so "
-      "only once; train for all epochs, or until the last step, in one call, and start the ",
-      "process again if that call has failed");
-}
-
-tfjob::Status RunUntilJobEnds(train::TaskOptions task, const SessionOptions& options) {
-  RETURN_IF_ERROR(TakeTheOnlyRun(task.tf_config));
+tfjob::Status RunUntilJobEnds(train::TaskOptions task, const SessionOptions& options,
+                              const RunUse& use) {
+  const cluster::TfConfig tf_config = task.tf_config;
+  ASSIGN_OR_RETURN(task.order, BeginRun(tf_config, use));
   const bool serves = cluster::RoleOf(task.tf_config) == cluster::Role::kParameterServer;
+  if (serves && use.followed && !use.folder.empty() && !task.job.uid.empty()) {
+    const FitId id{.folder = use.folder, .job_uid = task.job.uid, .run = task.order.number};
+    ASSIGN_OR_RETURN(const auto result, ReadFitResult(id, std::nullopt, nullptr));
+    if (result) {
+      EndRun(tf_config);
+      return OkStatus();
+    }
+  }
   const std::string name = cluster::ToString(task.tf_config.task);
   RETURN_IF_ERROR(UntilSignal(options, [&](const StopSource& stop) {
     train::TaskContext context(std::move(task), stop, RealClock());
     return train::RunTask(context);
   }));
+  if (use.followed) {
+    EndRun(tf_config);
+    return OkStatus();
+  }
   return JobOver(Cancelled("the job has ended: ", name,
                            serves ? " has served variables" : " has evaluated checkpoints",
                            ", and has no trained model itself"));

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/fit/runs_of_job.h"
 #include "runtime/base/stop.h"
 #include "runtime/train/task.h"
 
@@ -15,14 +16,12 @@ namespace tfjob::api {
 tfjob::Status UntilSignal(const SessionOptions& options,
                           const std::function<tfjob::Status(const StopSource&)>& run);
 
-// Records that this process takes part in a run of its job. Returns Unimplemented if it has done so
-// before, because every run of a job with several tasks needs all of these tasks, and the port of
-// this one.
-tfjob::Status TakeTheOnlyRun(const cluster::TfConfig& tf_config);
-
 // Runs a ps or an evaluator until its job has ended, and then returns Cancelled with the mark of
 // JobOver, because the task has no trained model. If the process is asked to stop earlier, returns
-// Cancelled without the mark. If the task fails, returns its error.
-tfjob::Status RunUntilJobEnds(train::TaskOptions task, const SessionOptions& options);
+// Cancelled without the mark. If the task fails, returns its error. If another run follows, only
+// takes part in one run, and returns OK; a ps that finds the result of this run in the folder does
+// not serve.
+tfjob::Status RunUntilJobEnds(train::TaskOptions task, const SessionOptions& options,
+                              const RunUse& use = {});
 
 }  // namespace tfjob::api

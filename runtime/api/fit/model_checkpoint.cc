@@ -92,10 +92,10 @@ class CheckpointHooks : public CallbackHooks {
   explicit CheckpointHooks(const ModelCheckpoint& options)
       : options_(options),
         monitor_(options.monitor, options.mode, 0),
-        best_(options.initial_value_threshold) {}
+        memory_{.best = options.initial_value_threshold} {}
 
   Status OnTrainBegin(FitControl& run) override {
-    batches_ = 0;
+    memory_.waited = 0;
     const tfjob::Status begun = monitor_.Begin(run);
     return ToPublic(begun.ok() ? CheckOptions() : begun);
   }
@@ -106,21 +106,28 @@ class CheckpointHooks : public CallbackHooks {
     return {};
   }
   Status OnBatchEnd(FitControl& run, int64_t batch, const Metrics& metrics) override {
-    if (++batches_ % options_.save_freq != 0) return {};
+    if (++memory_.waited % options_.save_freq != 0) return {};
     return Save(run, {.epoch = epoch_ + 1, .batch = batch + 1}, metrics);
   }
   Status OnEpochEnd(FitControl& run, int64_t epoch, const Metrics& metrics) override {
     return options_.save_freq > 0 ? Status() : Save(run, {.epoch = epoch + 1}, metrics);
   }
+  std::string SaveState() const override { return memory_.ToText(Owner()); }
+  Status RestoreState(const std::string& state) override {
+    memory_.Read(state, Owner());
+    return {};
+  }
 
  private:
+  std::string Owner() const { return StrCat("ModelCheckpoint ", options_.path); }
+
   // Saves the model, unless an earlier one was better.
   Status Save(FitControl& run, const Numbers& numbers, const Metrics& metrics) {
     if (options_.save_best_only) {
       const StatusOr<std::optional<double>> value = monitor_.ValueIn(run, metrics);
       if (!value.ok()) return ToPublic(value.status());
-      if (!*value || !monitor_.Improves(**value, best_)) return {};
-      best_ = **value;
+      if (!*value || !monitor_.Improves(**value, memory_.best)) return {};
+      memory_.best = **value;
     }
     const StatusOr<std::string> path = PathOf(options_.path, numbers, &metrics);
     if (!path.ok()) return ToPublic(path.status());
@@ -154,8 +161,8 @@ class CheckpointHooks : public CallbackHooks {
 
   const ModelCheckpoint options_;
   Monitor monitor_;
-  std::optional<double> best_;
-  int64_t epoch_ = 0, batches_ = 0;
+  CallbackMemory memory_;
+  int64_t epoch_ = 0;
 };
 
 }  // namespace

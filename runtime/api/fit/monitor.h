@@ -1,4 +1,5 @@
-// Compares the values of a metric, for callbacks. Private to this package.
+// Compares the values of a metric, for callbacks, and keeps what they remember between epochs.
+// Private to this package.
 #pragma once
 
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/api/callback.h"
+#include "runtime/api/fit/json_number.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::api {
@@ -58,6 +60,40 @@ class Monitor {
   const std::string metric_, mode_;
   const double min_delta_;
   std::optional<bool> larger_;  // whether larger values are better; set by Begin
+};
+
+// What a callback remembers between epochs.
+struct CallbackMemory {
+  int64_t waited = 0;   // epochs without an improvement; for ModelCheckpoint, steps
+  int64_t cooling = 0;  // epochs until the next reduction of the rate may be considered
+  std::optional<double> best;
+
+  // Returns the memory as text. `owner` identifies the callback.
+  std::string ToText(const std::string& owner) const {
+    Json json = {{"owner", owner}, {"waited", waited}, {"cooling", cooling}};
+    if (best) json["best"] = NumberToJson(*best);
+    return PrintJson(json);
+  }
+  // Reads the text. Changes nothing if it is that of another owner, or no such text.
+  void Read(const std::string& text, const std::string& owner) {
+    StatusOr<CallbackMemory> read = Parse(text, owner);
+    if (read.ok()) *this = *std::move(read);
+  }
+
+ private:
+  static StatusOr<CallbackMemory> Parse(const std::string& text, const std::string& owner) {
+    ASSIGN_OR_RETURN(const Json json, ParseJson(text, "the state of a callback"));
+    const JsonField root(json);
+    ASSIGN_OR_RETURN(const std::string written_by, root["owner"].String());
+    if (written_by != owner) return NotFound("the state of ", written_by);
+    CallbackMemory memory;
+    ASSIGN_OR_RETURN(memory.waited, root["waited"].Int());
+    ASSIGN_OR_RETURN(memory.cooling, root["cooling"].Int());
+    if (root["best"].present()) {
+      ASSIGN_OR_RETURN(memory.best, ReadNumber(root["best"]));
+    }
+    return memory;
+  }
 };
 
 }  // namespace tfjob::api

@@ -103,7 +103,7 @@ TaskGroup::TaskGroup(train::TaskOptions options)
 
 StatusOr<std::shared_ptr<TaskGroup>> TaskGroup::Create(const StrategyData& strategy,
                                                        config::TrainingConfig config) {
-  RETURN_IF_ERROR(TakeTheOnlyRun(strategy.tf_config));
+  RETURN_IF_ERROR(BeginRun(strategy.tf_config).status());
   config.threads = 1;  // the task group computes nothing
   std::shared_ptr<TaskGroup> group(new TaskGroup(TaskOptionsOf(strategy, std::move(config))));
   RETURN_IF_ERROR(group->Join());

@@ -21,9 +21,10 @@ std::string FinishedPath(const std::string& folder) {
 }  // namespace
 
 std::string RunFingerprint(const RunMark& run) {
+  std::string name = StrCat(run.job_uid, "/", run.attempt);
+  if (run.number > 0) name += StrCat("/", run.number);
   char digits[9];
-  std::snprintf(digits, sizeof(digits), "%08x",
-                io::Crc32c(std::string_view(StrCat(run.job_uid, "/", run.attempt))));
+  std::snprintf(digits, sizeof(digits), "%08x", io::Crc32c(std::string_view(name)));
   return digits;
 }
 
@@ -38,6 +39,7 @@ Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& e
                {"job_uid", run.job_uid},
                {"attempt", run.attempt},
                {"time", FormatMicroTime(now)}};
+  if (run.number > 0) mark["run"] = run.number;
   if (!end.failure.empty()) mark["failure"] = end.failure;
   return WriteFileAtomically(FinishedPath(folder), PrintJson(mark) + "\n", files);
 }
@@ -58,7 +60,9 @@ StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunM
   ASSIGN_OR_RETURN(end.failure, mark["failure"].StringOr(""));
   ASSIGN_OR_RETURN(std::string job_uid, mark["job_uid"].StringOr(""));
   ASSIGN_OR_RETURN(int64_t attempt, mark["attempt"].IntOr(0));
-  if (job_uid != run.job_uid || attempt != run.attempt) return std::optional<RunEnd>();
+  ASSIGN_OR_RETURN(int64_t number, mark["run"].IntOr(0));
+  if (job_uid != run.job_uid || attempt != run.attempt || number != run.number)
+    return std::optional<RunEnd>();
   if (job_uid.empty() && run.oldest != Time()) {
     ASSIGN_OR_RETURN(std::string text_of_time, mark["time"].StringOr(""));
     const StatusOr<Time> time = ParseTime(text_of_time);

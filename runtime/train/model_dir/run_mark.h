@@ -14,14 +14,14 @@ namespace tfjob::train {
 
 // Identifies the run whose end a marker records. The chief writes a marker in model_dir after the
 // last checkpoint, and the evaluator writes one in model_dir/eval after evaluating that checkpoint.
-// A run that continues in model_dir removes both. A marker of another job or attempt belongs to an
-// older run and is ignored.
+// A run that continues in model_dir removes both. A marker of another job, attempt or run is ignored.
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
   // Used only if there is no job UID: a marker that is older than this time belongs to an earlier
   // run.
   Time oldest{};
+  int32_t number = 0;  // see RunOrder (task.h)
 };
 // Returns a string for progress::RunEnd that identifies the run, but does not reveal the job's UID.
 std::string RunFingerprint(const RunMark& run);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <iostream>
 
 #include "tests/api/examples/working_folder.h"
@@ -174,6 +175,38 @@ class KeepBest : public CallbackHooks {
   std::optional<double> best_;
 };
 // [end]
+
+// [CallbackHooks::SaveState, CallbackHooks::RestoreState]
+// Counts epochs, also across restarts.
+class CountEpochs : public CallbackHooks {
+ public:
+  Status OnEpochEnd(FitControl&, int64_t, const Metrics&) override {
+    ++epochs;
+    return {};
+  }
+  std::string SaveState() const override { return std::to_string(epochs); }
+  Status RestoreState(const std::string& state) override {
+    epochs = std::atoi(state.c_str());
+    return {};
+  }
+
+  int epochs = 0;
+};
+// [end]
+
+TEST_F(CallbackExamples, States) {
+  const auto first = std::make_shared<CountEpochs>(), second = std::make_shared<CountEpochs>();
+  FitOptions options = Quietly(3);
+  const BackupAndRestore backup = {.backup_dir = "states", .delete_checkpoint = false};
+  options.callbacks = {backup, first};
+  CompiledModel again = Compiled();
+  ASSERT_TRUE(trained_.Fit(train_, options).ok());
+  EXPECT_EQ(first->epochs, 3);
+  options.epochs = 4;
+  options.callbacks = {backup, second};
+  ASSERT_TRUE(again.Fit(train_, options).ok());
+  EXPECT_EQ(second->epochs, 4);
+}
 
 TEST_F(CallbackExamples, Control) {
   FitOptions options = Quietly(3);
