@@ -271,7 +271,10 @@ Result<Metrics> CompiledModel::Evaluate(const Dataset& test, const EvaluateOptio
 Status CompiledModel::Save(const std::string& path) const {
   const tfjob::Status built = data_->ExpectBuilt();
   if (!built.ok()) return ToPublic(built);
-  return ToPublic(WriteModel(path, data_->config, *data_->definition, *data_->values));
+  // The settings lack the rate of a Fit that another one follows.
+  CompiledData copy = *data_;
+  UseRateOfValues(copy);
+  return ToPublic(WriteModel(path, copy.config, *copy.definition, *copy.values));
 }
 
 Status CompiledModel::SaveCheckpoint(const std::string& folder) const {

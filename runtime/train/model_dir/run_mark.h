@@ -14,7 +14,8 @@ namespace tfjob::train {
 
 // Identifies the run whose end a marker records. The chief writes a marker in model_dir after the
 // last checkpoint, and the evaluator writes one in model_dir/eval after evaluating that checkpoint.
-// A run that continues in model_dir removes both. A marker of another job, attempt or run is ignored.
+// A run that continues in model_dir removes both. A marker of another job, attempt or run is
+// ignored.
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
