@@ -200,6 +200,14 @@ TEST_F(SocketTest, CarriesFramesBothWaysUnderCredits) {
   ExchangeBothWays(*connector_, address_, handler_);
 }
 
+TEST(Identity, TasksOfDifferentRunsWaitForEachOther) {
+  Identity later = Task("worker", 0);
+  EXPECT_EQ(CheckPeer(Task("ps", 0), later, kProtocolVersion), OkStatus());
+  later.run = 1;
+  EXPECT_EQ(CheckPeer(Task("ps", 0), later, kProtocolVersion),
+            Unavailable("ps 0 takes part in run 0 of the job, and worker 0 in run 1"));
+}
+
 TEST_F(SocketTest, RefusesWhoDoesNotBelongHere) {
   Identity other_job = Task("worker", 0), other_attempt = Task("worker", 0);
   other_job.job_uid = "job-b";
@@ -210,10 +218,6 @@ TEST_F(SocketTest, RefusesWhoDoesNotBelongHere) {
                 "worker 0 of job 'job-b' attempt 1, protocol 3: another job's task has this "
                 "address; give the jobs different ports");
   EXPECT_EQ(Refusal(other_attempt).code(), StatusCode::kFailedPrecondition);
-  Identity other_run = Task("worker", 0);
-  other_run.run = 1;
-  EXPECT_EQ(Refusal(other_run),
-            Unavailable(address_, ": ps 0 takes part in run 0 of the job, and worker 0 in run 1"));
   EXPECT_EQ(Message(Refusal(Task("worker", 13))), address_ + ": no task 13 here");
   EXPECT_EQ(Refusal(Task("worker", 0), "ehco").code(), StatusCode::kUnimplemented);
 }
