@@ -397,6 +397,8 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   run_ = &run;
   completed_ = CheckCompleted();
   if (!completed_.ok()) return OnStop(run);
+  // The last checkpoint is not announced by OnCheckpoint.
+  if (is_chief() || run.strategy().Leads()) RETURN_IF_ERROR(OnCheckpoint(run));
   if (servers_) taken_ = nullptr;  // other tasks may have changed the values since the last step
   if (servers_ && !is_chief()) {
     RETURN_IF_ERROR(EndTraining());

@@ -247,6 +247,54 @@ TEST(SecondFit, AsynchronousTasksThatStartAgainFindTheFirstComplete) {
   }
 }
 
+// Trains the second layer, and then all layers, with a model that is compiled anew. Returns the
+// first layer's kernel after each Fit, or nothing in a ps.
+std::pair<Tensor, Tensor> FineTune(const Strategy& strategy, const std::string& folder) {
+  const Model model =
+      Sequential({Input{.shape = {3}}, Dense{.units = 8, .name = "base"}, Dense{.units = 4}});
+  const Session session(strategy, {.seed = 5, .threads = 1});
+  const auto compile = [&](const Model& one) {
+    return session
+        .Compile(one, {.optimizer = Adam{.learning_rate = 0.01},
+                       .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+        .value();
+  };
+  CompiledModel head = compile(model.Frozen({"base"})), tuned = compile(model);
+  const Status first = head.Fit(Rows(), OptionsOf(0, folder)).status();
+  EXPECT_TRUE(first.ok()) << first;
+  std::map<std::string, Tensor> weights;
+  if (const auto values = head.Weights(); values.ok()) {
+    for (const auto& [name, value] : *values) weights.emplace(name, value);
+    const Status set = tuned.SetWeights(weights);
+    EXPECT_TRUE(set.ok()) << set;
+  }
+  const Status second = tuned.Fit(Rows(), OptionsOf(1, folder)).status();
+  EXPECT_TRUE(second.ok() || Access::IsJobOver(second)) << second;
+  EXPECT_TRUE(!second.ok() || tuned.step() == kStepsPerFit) << tuned.step();
+  if (weights.empty()) return {};
+  return {weights.at("base/kernel"), tuned.Weights().value()[0].second};
+}
+
+TEST(SecondFit, MayTrainAnotherModelWithTheValuesOfTheFirst) {
+  const std::string folder = EmptyFolder("tuned");
+  const std::vector<Task> all = {kChief, kWorker, kServer};
+  train::TestCluster cluster;
+  for (const Task& task : all) cluster.AddressOf(task);
+  std::vector<std::pair<Tensor, Tensor>> kernels(all.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < all.size(); ++i) {
+    StrategyData data;
+    data.tf_config = cluster.Static(all[i], all);
+    data.job = {"uid", 0};
+    data.config = Servers(config::PsMode::kSync);
+    const Strategy strategy = Access::MakeStrategy(std::move(data));
+    threads.emplace_back([&, i, strategy] { kernels[i] = FineTune(strategy, folder); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(std::ranges::equal(kernels[0].first.bytes(), kernels[1].first.bytes())) << "frozen";
+  EXPECT_FALSE(std::ranges::equal(kernels[0].first.bytes(), kernels[0].second.bytes()));
+}
+
 TEST(SecondFit, AnEvaluatorEvaluatesBoth) {
   TwoFits job("evaluated", {kChief, kServer, kEvaluator}, Servers(config::PsMode::kSync));
   const Dataset rows = Rows();
