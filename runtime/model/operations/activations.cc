@@ -1,7 +1,4 @@
 // Defines the functions of keras.ops.nn.
-#include <cmath>
-#include <numbers>
-
 #include "runtime/graph/gelu.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/layer/activation.h"
