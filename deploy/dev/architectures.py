@@ -26,6 +26,11 @@ class Functional:
         self._append(class_name, {"name": name, **config}, [self._node(inputs, call)])
         return name
 
+    def operation(self, class_name, x, name, **config):
+        """Adds a function of keras.ops.nn, and returns its name."""
+        self._append(class_name, {"name": name, **config}, [self._node([x], None)], "keras.src.ops.nn")
+        return name
+
     def again(self, name, *inputs, call=None):
         """Adds another call of the layer `name`."""
         layer = next(layer for layer in self.layers if layer["name"] == name)
@@ -42,8 +47,8 @@ class Functional:
         return (f'{{"module":"keras.src.models.functional","class_name":"Functional","config":{{{head},"layers":[\n{layers}],\n'
                 f'"input_layers":{json.dumps(first)},"output_layers":{json.dumps(last)}}}}}\n')
 
-    def _append(self, class_name, config, nodes):
-        self.layers.append({"module": "keras.layers", "class_name": class_name, "config": config,
+    def _append(self, class_name, config, nodes, module="keras.layers"):
+        self.layers.append({"module": module, "class_name": class_name, "config": config,
                             "name": config["name"], "inbound_nodes": nodes})
 
     def _node(self, inputs, call):
@@ -195,7 +200,11 @@ class Transformer(Functional):
                     call={"use_causal_mask": True} if causal else None)
 
     def feed_forward(self, name, x):
-        x = self("Dense", x, name=f"{name}_hidden", units=self.hidden, activation=self.activation)
+        if self.activation == "approximate_gelu":
+            x = self("Dense", x, name=f"{name}_hidden", units=self.hidden)
+            x = self.operation("Gelu", x, name=f"{name}_gelu", approximate=True)
+        else:
+            x = self("Dense", x, name=f"{name}_hidden", units=self.hidden, activation=self.activation)
         return self("Dense", x, name=f"{name}_output", units=self.width)
 
     def block(self, x, name, causal=False, memory=None):
@@ -251,7 +260,7 @@ def bert(name, vocabulary, positions, width, heads, hidden, layers, dropout=0.1,
 
 def gpt2(name, vocabulary, positions, width, heads, layers, dropout=0.1, head=False):
     """GPT-2's decoder (Radford et al.), up to its last normalization. `head` adds logits."""
-    net = Transformer(name, width, heads, 4 * width, dropout, 1e-5, "gelu", norm_first=True)
+    net = Transformer(name, width, heads, 4 * width, dropout, 1e-5, "approximate_gelu", norm_first=True)
     tokens = net.input("tokens", [positions], "int32")
     at = net.input("positions", [positions], "int32")
     x = net("Add", [net.embedding(tokens, "wte", vocabulary), net.embedding(at, "wpe", positions)], name="embedding")

@@ -64,6 +64,7 @@ StatusOr<PlannedProgram> PlanProgram(const Graph& graph, variables::VariableStor
     if (device.kernels->Find("LayerNormalization") != nullptr)
       chosen = graph::FuseLayerNormalization(chosen);
     if (device.kernels->Find("Attention") != nullptr) chosen = graph::FuseAttention(chosen);
+    if (device.kernels->Find("MatMulGelu") != nullptr) chosen = graph::FuseGelu(chosen);
     const auto fusion = device.recomputes ? graph::Fusion::kRecompute : graph::Fusion::kOnce;
     ASSIGN_OR_RETURN(chosen,
                      graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels.get()), fusion));

@@ -70,6 +70,12 @@ Graph FuseAttention(const Graph& graph);
 // only for devices that have kernels for these ops.
 Graph FuseLayerNormalization(const Graph& graph);
 
+// Replaces MatMul [+ BiasAdd] and the ops of an approximate GELU (gelu.h) in a half type with
+// MatMulGelu, and MatMul followed by the gradient of such a GELU with MatMulGeluGrad. The second
+// product is that of the next layer's gradient and weights. Like FuseAttention, this pass is only
+// for devices that have kernels for these ops.
+Graph FuseGelu(const Graph& graph);
+
 // Lets LayerNormalizationGrad also add a gradient to that of x, if the sum is the only use of the
 // gradient of x. The added gradient is usually that of a residual connection.
 Graph FuseResidualGradient(const Graph& graph);

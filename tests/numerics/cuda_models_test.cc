@@ -54,17 +54,21 @@ INSTANTIATE_TEST_SUITE_P(, CudaExamples,
 // Trains the model in bfloat16 and in float16, with a scaled loss. The devices add in different
 // orders, so some activations and gradients differ in the last bit, that is, by 2^-8 (bfloat16) or
 // 2^-11 (float16) of their size.
+void ExpectTrainsLikeTheCpuInHalf(const ExampleModel& example, const Model& model) {
+  for (const auto& [policy, bit] : {std::pair(DTypePolicy::kMixedBFloat16, 0x1p-8),
+                                    std::pair(DTypePolicy::kMixedFloat16, 0x1p-11)}) {
+    SCOPED_TRACE(Name(policy));
+    Model mixed = model;
+    ASSERT_TRUE(SetPolicy(mixed, policy));
+    ExpectTrainsLikeTheCpu(example, mixed, {.losses = bit, .changes = 8 * bit});
+  }
+}
+
 void ExpectTrainsLikeTheCpuInHalf(const ExampleModel& example, const std::string& layers) {
   const Json file = ReadDocument(layers, "layers");
   const auto model = ReadLayers(JsonField(file)["layers"]);
   ASSERT_TRUE(model.ok()) << model.status();
-  for (const auto& [policy, bit] : {std::pair(DTypePolicy::kMixedBFloat16, 0x1p-8),
-                                    std::pair(DTypePolicy::kMixedFloat16, 0x1p-11)}) {
-    SCOPED_TRACE(Name(policy));
-    Model mixed = *model;
-    ASSERT_TRUE(SetPolicy(mixed, policy));
-    ExpectTrainsLikeTheCpu(example, mixed, {.losses = bit, .changes = 8 * bit});
-  }
+  ExpectTrainsLikeTheCpuInHalf(example, *model);
 }
 
 TEST(CudaModels, PerceptronInMixedPrecision) {
@@ -77,6 +81,39 @@ layers:
   - Dense: {units: 16, activation: relu}
   - Dense: {units: 10}
 )");
+}
+
+// Returns a layer of Keras' JSON that is called with the result of another layer.
+std::string LayerOf(const std::string& module, const std::string& class_name,
+                    const std::string& name, const std::string& options, const std::string& from) {
+  const std::string history = StrCat(R"({"keras_history":[")", from, R"(",0,0]})");
+  return StrCat(R"({"module":")", module, R"(","class_name":")", class_name, R"(","name":")", name,
+                R"(","config":{"name":")", name, "\"", options,
+                R"(},"inbound_nodes":[{"args":[{"class_name":"__keras_tensor__","config":)",
+                history, R"(}],"kwargs":{}}]})");
+}
+
+// Returns a perceptron with approximate GELUs, as keras.ops.gelu computes them. cuBLASLt computes
+// these together with products.
+std::string PerceptronWithGelu() {
+  const std::string layers = "keras.layers", functions = "keras.src.ops.nn";
+  const std::string approximate = R"(,"approximate":true)";
+  std::string json = R"({"class_name":"Functional","config":{"name":"gelu","layers":[)";
+  json += R"({"module":"keras.layers","class_name":"InputLayer","name":"x","config":{"name":"x",)";
+  json += R"("batch_shape":[null,9,5]},"inbound_nodes":[]},)";
+  json += LayerOf(layers, "Dense", "a", R"(,"units":32)", "x") + ",";
+  json += LayerOf(functions, "Gelu", "gelu_a", approximate, "a") + ",";
+  json += LayerOf(layers, "Dense", "b", R"(,"units":24)", "gelu_a") + ",";
+  json += LayerOf(functions, "Gelu", "gelu_b", approximate, "b") + ",";
+  json += LayerOf(layers, "Flatten", "flat", "", "gelu_b") + ",";
+  json += LayerOf(layers, "Dense", "logits", R"(,"units":10)", "flat");
+  return json + R"(],"input_layers":[["x",0,0]],"output_layers":[["logits",0,0]]}})";
+}
+
+TEST(CudaModels, ApproximateGeluInMixedPrecision) {
+  const auto model = ReadKerasJson(PerceptronWithGelu(), "gelu");
+  ASSERT_TRUE(model.ok()) << model.status();
+  ExpectTrainsLikeTheCpuInHalf({"a perceptron", 13}, *model);
 }
 
 TEST(CudaModels, ConvolutionalNetworkInMixedPrecision) {

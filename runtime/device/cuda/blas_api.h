@@ -43,14 +43,22 @@ inline constexpr unsigned kBlasTransposeA = 3;
 inline constexpr unsigned kBlasTransposeB = 4;
 inline constexpr unsigned kBlasEpilogue = 7;
 inline constexpr unsigned kBlasBiasPointer = 8;
+// A matrix of the result's size that an epilogue reads or writes. It is stored by columns, too,
+// whose distance is of type int64_t.
+inline constexpr unsigned kBlasAuxPointer = 10;
+inline constexpr unsigned kBlasAuxLd = 11;  // for GELU a multiple of 8
 // The epilogues. The bias has one element per row of the result, and has the result's type. The
-// last two epilogues add no bias; they write sums to the bias's address instead: the sums of A over
-// its k columns (one per row of the result), or the sums of B over its k rows (one per column of
-// the result).
+// epilogues with GELU write their value before GELU to the auxiliary matrix. The gradient of GELU
+// reads this value from there, and multiplies the product by the derivative. The last two epilogues
+// add no bias; they write sums to the bias's address instead: the sums of A over its k columns (one
+// per row of the result), or the sums of B over its k rows (one per column of the result).
 inline constexpr uint32_t kBlasEpilogueNone = 1;
 inline constexpr uint32_t kBlasEpilogueRelu = 2;
 inline constexpr uint32_t kBlasEpilogueBias = 4;
 inline constexpr uint32_t kBlasEpilogueReluBias = 6;
+inline constexpr uint32_t kBlasEpilogueGelu = 32 | 128;
+inline constexpr uint32_t kBlasEpilogueGeluBias = 32 | 128 | 4;
+inline constexpr uint32_t kBlasEpilogueGeluGradient = 64 | 128;
 inline constexpr uint32_t kBlasEpilogueBiasGradientA = 256;
 inline constexpr uint32_t kBlasEpilogueBiasGradientB = 512;
 

@@ -29,7 +29,7 @@ struct Choice {
   uint64_t problem = 0;
   uint64_t workspace = 0;
   uint32_t alignments[4] = {};
-  uint32_t bias_alignment = 0;
+  uint32_t bias_alignment = 0, aux_alignment = 0;
 };
 static_assert(sizeof(Choice) <= sizeof(BlasAlgorithm));
 
@@ -132,6 +132,10 @@ BlasResult MatmulDescSetAttribute(BlasProductHandle handle, unsigned attribute, 
       return SetField(product.epilogue, attribute, value, bytes);
     case kBlasBiasPointer:
       return SetField(product.bias, attribute, value, bytes);
+    case kBlasAuxPointer:
+      return SetField(product.aux, attribute, value, bytes);
+    case kBlasAuxLd:
+      return SetField(product.aux_ld, attribute, value, bytes);
     default:
       return UnknownAttribute(attribute);
   }
@@ -233,11 +237,27 @@ BlasResult CheckShapes(const FakeProblem& p) {
   return kBlasSuccess;
 }
 
+// Checks the auxiliary matrix, which only GELU and its gradient use.
+BlasResult CheckAux(const FakeProblem& problem) {
+  const FakeProduct& product = problem.product;
+  if (product.has_aux() != (product.aux != nullptr))
+    return Invalid(
+        "epilogue ", product.epilogue,
+        product.has_aux() ? " without an auxiliary matrix" : " with an auxiliary matrix");
+  if (!product.has_aux()) return kBlasSuccess;
+  if (product.aux_ld < problem.d.rows || product.aux_ld % 8 != 0)
+    return Invalid("a leading dimension of ", product.aux_ld, " of the auxiliary matrix, for ",
+                   problem.d.rows, " rows: it must be a multiple of 8");
+  if (problem.d.batch != 1) return Invalid("epilogue ", product.epilogue, " of a batch");
+  return kBlasSuccess;
+}
+
 BlasResult CheckEpilogue(const FakeProblem& problem) {
   const FakeProduct& product = problem.product;
-  constexpr uint32_t kKnown[] = {kBlasEpilogueNone,          kBlasEpilogueRelu,
-                                 kBlasEpilogueBias,          kBlasEpilogueReluBias,
-                                 kBlasEpilogueBiasGradientA, kBlasEpilogueBiasGradientB};
+  constexpr uint32_t kKnown[] = {
+      kBlasEpilogueNone,         kBlasEpilogueRelu,          kBlasEpilogueBias,
+      kBlasEpilogueReluBias,     kBlasEpilogueGelu,          kBlasEpilogueGeluBias,
+      kBlasEpilogueGeluGradient, kBlasEpilogueBiasGradientA, kBlasEpilogueBiasGradientB};
   if (std::ranges::find(kKnown, product.epilogue) == std::end(kKnown))
     return Refuse(kBlasNotSupported, StrCat("epilogue ", product.epilogue));
   const bool needs_bias = product.has_bias() || product.has_sums();
@@ -247,7 +267,7 @@ BlasResult CheckEpilogue(const FakeProblem& problem) {
   // them is not simulated.
   if (product.has_sums() && problem.d.batch != 1)
     return Invalid("epilogue ", product.epilogue, " of a batch");
-  return kBlasSuccess;
+  return CheckAux(problem);
 }
 
 // Returns a hash of everything that the choice of an algorithm depends on.
@@ -256,8 +276,9 @@ uint64_t Digest(const FakeProblem& p) {
   const auto add = [&digest](int64_t value) {
     digest = (digest ^ static_cast<uint64_t>(value)) * 1099511628211U;
   };
-  for (const int64_t value : {int64_t{p.product.compute}, int64_t{p.product.transpose_a},
-                              int64_t{p.product.transpose_b}, int64_t{p.product.epilogue}})
+  for (const int64_t value :
+       {int64_t{p.product.compute}, int64_t{p.product.transpose_a}, int64_t{p.product.transpose_b},
+        int64_t{p.product.epilogue}, p.product.aux_ld})
     add(value);
   for (const FakeLayout* l : {&p.a, &p.b, &p.c, &p.d})
     for (const int64_t value :
@@ -291,7 +312,8 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
     return Invalid("reduction schemes ", wanted.schemes, ", some of which add in any order");
   Choice choice{.problem = Digest(p),
                 .workspace = wanted.workspace >= kNeededWorkspace ? kNeededWorkspace : 0,
-                .bias_alignment = AlignmentOf(p.product.bias)};
+                .bias_alignment = AlignmentOf(p.product.bias),
+                .aux_alignment = AlignmentOf(p.product.aux)};
   std::ranges::copy(wanted.alignments, choice.alignments);
   *results = {.workspace_bytes = choice.workspace};
   std::memcpy(&results->algorithm, &choice, sizeof choice);
@@ -317,6 +339,9 @@ BlasResult CheckCall(const FakeCall& call, const Choice& choice, const void* wor
   if (call.bias != nullptr && AlignmentOf(call.bias) < choice.bias_alignment)
     return Invalid("the bias is aligned to ", AlignmentOf(call.bias),
                    " bytes, but the algorithm needs ", choice.bias_alignment);
+  if (call.aux != nullptr && AlignmentOf(call.aux) < choice.aux_alignment)
+    return Invalid("the auxiliary matrix is aligned to ", AlignmentOf(call.aux),
+                   " bytes, but the algorithm needs ", choice.aux_alignment);
   return kBlasSuccess;
 }
 
@@ -330,13 +355,17 @@ Operation OperationOf(const FakeCall& call, void* workspace, size_t workspace_by
   if (call.bias != nullptr) {
     operation.accesses.push_back({call.bias, p.d.bytes(call.bias_count()), p.product.has_sums()});
   }
+  const size_t aux = operation.accesses.size();
+  if (call.aux != nullptr)
+    operation.accesses.push_back({call.aux, p.aux().bytes(), p.product.has_gelu()});
   if (workspace_bytes > 0) operation.accesses.push_back({workspace, workspace_bytes, true});
-  operation.run = [call, workspace_bytes](std::span<void* const> storage) {
+  operation.run = [call, aux, workspace_bytes](std::span<void* const> storage) {
     FakeCall here = call;
     here.a = storage[0];
     here.b = storage[1];
     here.d = storage[2];
     if (here.bias != nullptr) here.bias = storage[3];
+    if (here.aux != nullptr) here.aux = storage[aux];
     // Overwrites the workspace, because callers must not depend on its contents before or after the
     // call.
     if (workspace_bytes > 0) std::memset(storage.back(), 0xff, workspace_bytes);
@@ -365,6 +394,7 @@ BlasResult Matmul(BlasHandle, BlasProductHandle product, const void* alpha, cons
                 .a = a,
                 .b = b,
                 .bias = Get<FakeProduct>(product).bias,
+                .aux = Get<FakeProduct>(product).aux,
                 .d = d};
   if (c != d) return Refuse(kBlasNotSupported, "C and D at different addresses");
   for (const BlasResult result :

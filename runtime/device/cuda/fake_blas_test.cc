@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -15,6 +16,8 @@ struct Call {
   int32_t transpose_a = 0;
   uint32_t epilogue = kBlasEpilogueBias;
   const void* bias = nullptr;
+  const void* aux = nullptr;
+  int64_t aux_ld = 0;
   uint64_t a_rows = 2;
   int64_t a_ld = 2, d_ld = 2, d_stride = 8;
   int32_t batch = 1, d_batch = 1;
@@ -56,6 +59,8 @@ class FakeBlasTest : public testing::Test {
     blas.MatmulDescSetAttribute(product, kBlasTransposeA, &call.transpose_a, 4);
     blas.MatmulDescSetAttribute(product, kBlasEpilogue, &call.epilogue, 4);
     blas.MatmulDescSetAttribute(product, kBlasBiasPointer, &call.bias, 8);
+    blas.MatmulDescSetAttribute(product, kBlasAuxPointer, &call.aux, 8);
+    blas.MatmulDescSetAttribute(product, kBlasAuxLd, &call.aux_ld, 8);
     if (blas.MatrixLayoutCreate(&a, kBlasFloat32, call.a_rows, 3, call.a_ld) != kBlasSuccess) {
       blas.MatmulDescDestroy(product);
       return FakeBlasRefusal();
@@ -91,6 +96,7 @@ class FakeBlasTest : public testing::Test {
   alignas(256) float b_[24] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1};
   alignas(256) float d_[32] = {};
   alignas(256) float bias_[4] = {10, 20};
+  alignas(256) float aux_[32] = {};
   alignas(256) std::byte workspace_[1024 + 64];
 };
 
@@ -112,6 +118,49 @@ TEST_F(FakeBlasTest, AddsTheElementsOfAFactor) {
   EXPECT_EQ(Refusal(call), "");
   const float sums[] = {1, 1, 1, 3};
   EXPECT_TRUE(std::equal(sums, sums + 4, bias_));
+}
+
+TEST_F(FakeBlasTest, ComputesGeluAndItsGradient) {
+  Call call = Right();
+  call.epilogue = kBlasEpilogueGeluBias;
+  call.aux = aux_;
+  call.aux_ld = 8;
+  std::fill(bias_, bias_ + 4, -3.0F);  // so that the first element of the sum is -2
+  EXPECT_EQ(Refusal(call), "");
+  EXPECT_EQ(aux_[0], -2);
+  EXPECT_EQ(aux_[8 * 3 + 1], 12 - 3);
+  EXPECT_EQ(aux_[2], 0);
+  EXPECT_NEAR(d_[0], -0.0454023, 1e-6);
+  EXPECT_NEAR(d_[7], 9, 1e-6);
+  call.epilogue = kBlasEpilogueGeluGradient;
+  call.bias = nullptr;
+  EXPECT_EQ(Refusal(call), "");
+  EXPECT_NEAR(d_[0], 1 * -0.0860992, 1e-6);
+  EXPECT_NEAR(d_[7], 12 * 1, 1e-5);
+}
+
+TEST_F(FakeBlasTest, RefusesGeluThatTheManualForbids) {
+  Call call = Right();
+  call.epilogue = kBlasEpilogueGeluBias;
+  EXPECT_EQ(Refusal(call), "epilogue 164 without an auxiliary matrix");
+  call.aux = aux_;
+  call.aux_ld = 4;
+  EXPECT_EQ(Refusal(call),
+            "a leading dimension of 4 of the auxiliary matrix, for 2 rows: it must be a multiple "
+            "of 8");
+  call.aux_ld = 8;
+  call.batch = call.d_batch = 2;
+  EXPECT_EQ(Refusal(call), "epilogue 164 of a batch");
+  call.batch = call.d_batch = 1;
+  call.epilogue = kBlasEpilogueBias;
+  EXPECT_EQ(Refusal(call), "epilogue 4 with an auxiliary matrix");
+  call.epilogue = kBlasEpilogueGeluBias;
+  call.change = [this](const BlasApi& blas, BlasProductHandle product) {
+    const void* const moved = aux_ + 1;
+    blas.MatmulDescSetAttribute(product, kBlasAuxPointer, &moved, 8);
+  };
+  EXPECT_EQ(Refusal(call),
+            "the auxiliary matrix is aligned to 4 bytes, but the algorithm needs 256");
 }
 
 TEST_F(FakeBlasTest, RefusesSumsThatTheManualForbids) {

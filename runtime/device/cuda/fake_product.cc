@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/fake_product.h"
 
 #include <bit>
+#include <cmath>
 
 namespace tfjob::device::cuda {
 namespace {
@@ -66,6 +67,31 @@ void ComputeSums(const FakeCall& call, const FakeAccesses& accesses) {
   if (accesses.wrote) accesses.wrote(sums, p.d.bytes(call.bias_count()));
 }
 
+// The approximation of GELU with tanh, and its derivative. The manual does not say which GELU the
+// library computes, but programs that compare its results do (docs/adr).
+double Gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+double GeluDerivative(double x) {
+  const double tanh = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+  const double inner = 0.7978845608028654 * (1 + 0.134145 * x * x);
+  return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * inner;
+}
+
+// Returns the result for one element of the product, to which the bias has been added. Reads or
+// writes the element's place in the auxiliary matrix.
+double Finished(const FakeCall& call, double value, int64_t row, int64_t col) {
+  const FakeProduct& product = call.problem.product;
+  if (product.has_relu() && value < 0) return 0;
+  if (!product.has_aux()) return value;
+  const FakeLayout aux = call.problem.aux();
+  const int64_t at = col * aux.ld + row;
+  if (product.has_gelu_gradient()) return value * GeluDerivative(ValueAt(call.aux, aux, at));
+  auto* const stored = static_cast<std::byte*>(const_cast<void*>(call.aux));
+  StoreValue(stored + aux.bytes(at), aux, static_cast<float>(value));
+  return Gelu(value);
+}
+
 }  // namespace
 
 void ComputeFakeProduct(const FakeCall& call, const FakeAccesses& accesses) {
@@ -75,6 +101,7 @@ void ComputeFakeProduct(const FakeCall& call, const FakeAccesses& accesses) {
     NoteReads(accesses, call.b, b, number);
     if (call.beta != 0) NoteReads(accesses, call.d, d, number);
   }
+  if (product.has_gelu_gradient()) NoteReads(accesses, call.aux, call.problem.aux(), 0);
   if (product.has_bias() && accesses.reads) accesses.reads(call.bias, d.bytes(d.rows));
   ComputeSums(call, accesses);
   for (int64_t number = 0; number < d.batch; ++number) {
@@ -84,10 +111,12 @@ void ComputeFakeProduct(const FakeCall& call, const FakeAccesses& accesses) {
       for (int64_t row = 0; row < d.rows; ++row) {
         double value = Element(call, number, row, col);
         if (product.has_bias()) value += ValueAt(call.bias, d, row);
-        StoreValue(to + d.bytes(row), d,
-                   static_cast<float>(product.has_relu() && value < 0 ? 0 : value));
+        StoreValue(to + d.bytes(row), d, static_cast<float>(Finished(call, value, row, col)));
       }
-      if (accesses.wrote) accesses.wrote(to, d.bytes(d.rows));
+      if (!accesses.wrote) continue;
+      accesses.wrote(to, d.bytes(d.rows));
+      if (product.has_gelu())
+        accesses.wrote(call.problem.aux().At(call.aux, col * product.aux_ld), d.bytes(d.rows));
     }
   }
 }

@@ -16,8 +16,15 @@ struct FakeProduct {
   int32_t transpose_a = 0, transpose_b = 0;
   uint32_t epilogue = kBlasEpilogueNone;
   const void* bias = nullptr;
+  const void* aux = nullptr;
+  int64_t aux_ld = 0;
 
   bool has_bias() const { return (epilogue & kBlasEpilogueBias) != 0; }
+  bool has_gelu() const {
+    return epilogue == kBlasEpilogueGelu || epilogue == kBlasEpilogueGeluBias;
+  }
+  bool has_gelu_gradient() const { return epilogue == kBlasEpilogueGeluGradient; }
+  bool has_aux() const { return has_gelu() || has_gelu_gradient(); }
   bool sums_a() const { return epilogue == kBlasEpilogueBiasGradientA; }
   bool sums_b() const { return epilogue == kBlasEpilogueBiasGradientB; }
   bool has_sums() const { return sums_a() || sums_b(); }
@@ -28,6 +35,11 @@ struct FakeProduct {
 struct FakeProblem {
   FakeProduct product;
   FakeLayout a, b, c, d;
+
+  // Returns the layout of the auxiliary matrix.
+  FakeLayout aux() const {
+    return {.type = d.type, .rows = d.rows, .cols = d.cols, .ld = product.aux_ld};
+  }
 };
 
 // The arguments of a call.
@@ -37,6 +49,7 @@ struct FakeCall {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* bias = nullptr;  // or the address of the sums
+  const void* aux = nullptr;
   void* d = nullptr;
 
   // Returns the number of elements of the bias or the sums.

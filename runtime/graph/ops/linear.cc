@@ -90,6 +90,21 @@ InferResult InferFusedMatMul(InferenceContext& context) {
   return types;
 }
 
+// The first output is the GELU of the second one.
+InferResult InferMatMulGelu(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferFusedMatMul(context));
+  types.push_back(types[0]);
+  return types;
+}
+
+// The third input is the value whose GELU the product is the gradient of.
+InferResult InferMatMulGeluGrad(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> product, InferMatMul(context));
+  if (context.inputs[2] == product[0]) return product;
+  return InvalidArgument("expected a value before GELU of the type ", product[0].ToString(),
+                         ", got ", context.inputs[2].ToString());
+}
+
 InferResult InferRows(InferenceContext& context) {
   if (!IsFloat(context.inputs[0].dtype) || context.inputs[0].shape.rank() < 1) {
     return InvalidArgument("expected a float type of rank 1 or more");
@@ -209,6 +224,8 @@ std::vector<Op> LinearOps() {
       {"MatMulAdd", 3, 3, InferMatMulAdd, nullptr},
       {"FusedMatMul", 2, 3, InferFusedMatMul, nullptr},
       {"MatMulBiasGrad", 2, 2, InferMatMulBiasGrad, nullptr},
+      {"MatMulGelu", 2, 3, InferMatMulGelu, nullptr},
+      {"MatMulGeluGrad", 3, 3, InferMatMulGeluGrad, nullptr},
       {"BiasAdd", 2, 2, InferBiasAdd, BiasAddGradient},
       {"BiasAddGrad", 1, 1, InferBiasAddGrad, nullptr},
       {"Softmax", 1, 1, InferRows, SoftmaxGradient},

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/graph/gelu.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/graph/passes.h"
+#include "runtime/graph/passes/test_graphs.h"
 
 namespace tfjob::graph {
 namespace {
@@ -182,6 +184,83 @@ TEST(FuseProductSum, LeavesOtherSumsAlone) {
             (Text{"MatMul", "Neg", "Add"}));
   EXPECT_EQ(SumOps([](Builder& b, Output, Output) { return Placeholder(b, "z", kF32, {3}); }),
             (Text{"MatMul", "Add"}));
+}
+
+// Two layers, of which the first computes an approximate GELU. Returns the ops without sources.
+struct GeluLayers {
+  DType dtype = kHalf;
+  bool bias = true, gradients = true, transpose = false;
+  bool reshapes = false;         // GELU has another shape than the product, as in the layer Dense
+  bool fetches_product = false;  // the gradient of the GELU's result has another use
+};
+Graph GeluGraph(const GeluLayers& layers) {
+  Builder b;
+  const DType type = layers.dtype;
+  const Shape rows = layers.reshapes ? Shape({8, 3}) : Shape({2, 4, 3});
+  const Output x = Placeholder(b, "x", type, rows), v = ReadVariable(b, "v", type, {3, 8});
+  const Output w = ReadVariable(b, "w", type, layers.transpose ? Shape({3, 8}) : Shape({8, 3}));
+  const Output bias = ReadVariable(b, "b", type, {8});
+  const Output hidden = MatMul(b, x, v);
+  const Output sum = layers.bias ? BiasAdd(b, hidden, bias) : hidden;
+  const Output z = layers.reshapes ? Reshape(b, sum, {2, 4, 8}) : sum;
+  const Output gelu = ApproximateGelu(b, z);
+  const Output y =
+      MatMul(b, layers.reshapes ? Reshape(b, gelu, {8, 8}) : gelu, w, false, layers.transpose);
+  b.AddFetch("y", y);
+  if (layers.gradients) {
+    const Output loss = Sum(b, Exp(b, y), {});
+    b.AddFetch("dv", Gradients(b, loss, std::vector{v})[0]);
+  }
+  Graph graph = Finish(b);
+  if (!layers.fetches_product) return FuseGelu(graph);
+  int product = -1;  // the last one by w, which is the gradient of the result of GELU
+  for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id)
+    if (graph.node(id).op == "MatMul" && graph.node(id).inputs[1] == w) product = id;
+  graph.AddFetch({"product", {product, 0}});
+  return FuseGelu(graph);
+}
+
+TEST(FuseGelu, JoinsProductsWithGeluAndItsGradient) {
+  for (const bool bias : {false, true}) {
+    for (const bool transpose : {false, true}) {
+      const Graph graph = GeluGraph({.bias = bias, .transpose = transpose});
+      EXPECT_EQ(TextOf(graph), (Text{"MatMulGelu", "MatMul", "Exp", "Reshape", "BroadcastTo", "Mul",
+                                     "MatMulGeluGrad", "MatMul"}));
+      const Node* const gelu = FindNode(graph, "MatMulGelu");
+      const Node* const gradient = FindNode(graph, "MatMulGeluGrad");
+      ASSERT_TRUE(gelu != nullptr && gradient != nullptr);
+      EXPECT_EQ(gelu->inputs.size(), bias ? 3U : 2U);
+      EXPECT_EQ(gelu->attributes.Get("bias", false), bias);
+      EXPECT_EQ(graph.node(gradient->inputs[2]).op, "MatMulGelu");
+      EXPECT_EQ(gradient->inputs[2].index, 1);
+      EXPECT_EQ(gradient->attributes.Get("transpose_b", false), !transpose);
+    }
+  }
+  EXPECT_EQ(TextOf(GeluGraph({.gradients = false})), (Text{"MatMulGelu", "MatMul"}));
+}
+
+TEST(FuseGelu, IgnoresReshapes) {
+  const Graph graph = GeluGraph({.reshapes = true});
+  Text ops = TextOf(graph);
+  std::erase(ops, "Reshape");
+  EXPECT_EQ(
+      ops, (Text{"MatMulGelu", "MatMul", "Exp", "BroadcastTo", "Mul", "MatMulGeluGrad", "MatMul"}));
+  EXPECT_EQ(graph.type(graph.FindFetch("y")->output).shape, Shape({8, 3}));
+}
+
+TEST(FuseGelu, LeavesOtherGraphsAlone) {
+  EXPECT_EQ(FindNode(GeluGraph({.dtype = kF32}), "MatMulGelu"), nullptr);
+  EXPECT_EQ(FindNode(GeluGraph({.dtype = kF32}), "MatMulGeluGrad"), nullptr);
+  for (const bool reshapes : {false, true}) {
+    const Graph shared = GeluGraph({.reshapes = reshapes, .fetches_product = true});
+    EXPECT_NE(FindNode(shared, "MatMulGelu"), nullptr);
+    EXPECT_EQ(FindNode(shared, "MatMulGeluGrad"), nullptr);
+  }
+  Builder b;  // another factor
+  const Output x = Placeholder(b, "x", kHalf, {4, 8}), z = MatMul(b, x, x, false, true);
+  const Output tanh = Tanh(b, Mul(b, z, Scalar(b, kHalf, 0.8)));
+  b.AddFetch("y", Mul(b, Mul(b, z, Scalar(b, kHalf, 0.5)), Add(b, tanh, Scalar(b, kHalf, 1))));
+  EXPECT_EQ(FindNode(FuseGelu(Finish(b)), "MatMulGelu"), nullptr);
 }
 
 TEST(ReadHalfGradients, DropsTheConversion) {

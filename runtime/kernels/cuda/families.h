@@ -34,6 +34,7 @@ KernelTable::Entries ImageTransformKernels(const Launcher& launcher);
 KernelTable::Entries BatchNormKernels(const Launcher& launcher);
 KernelTable::Entries MatMulKernels(const GpuAccess& gpu);
 KernelTable::Entries MatMulBiasGradKernels(const GpuAccess& gpu);
+KernelTable::Entries MatMulGeluKernels(const GpuAccess& gpu);
 KernelTable::Entries ConvolutionKernels(const GpuAccess& gpu);
 
 using cpu::Prepared;

@@ -36,7 +36,7 @@ bool IsAligned(const ProductOperands& operands) {
   uintptr_t addresses = 0;
   for (const void* address :
        {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.d),
-        static_cast<const void*>(operands.sums)})
+        static_cast<const void*>(operands.sums), static_cast<const void*>(operands.before)})
     addresses |= reinterpret_cast<uintptr_t>(address);
   return addresses % 16 == 0;
 }

@@ -26,6 +26,12 @@ uint32_t EpilogueOf(ProductEpilogue epilogue) {
       return device::cuda::kBlasEpilogueBiasGradientA;
     case ProductEpilogue::kSumB:
       return device::cuda::kBlasEpilogueBiasGradientB;
+    case ProductEpilogue::kGelu:
+      return device::cuda::kBlasEpilogueGelu;
+    case ProductEpilogue::kGeluBias:
+      return device::cuda::kBlasEpilogueGeluBias;
+    case ProductEpilogue::kGeluGradient:
+      return device::cuda::kBlasEpilogueGeluGradient;
     case ProductEpilogue::kNone:
       break;
   }
@@ -85,10 +91,14 @@ class BlasProduct final : public Product {
     set(device::cuda::kBlasTransposeA, int32_t{p_.a.transposed});
     set(device::cuda::kBlasTransposeB, int32_t{p_.b.transposed});
     set(device::cuda::kBlasEpilogue, EpilogueOf(p_.epilogue));
-    // To choose an algorithm, the library uses only the alignment of this address. Each run sets
-    // the real address.
-    if (HasBias(p_.epilogue) || HasSums(p_.epilogue))
-      set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
+    // To choose an algorithm, the library uses only the alignment of these addresses. Each run sets
+    // the real addresses.
+    const auto* const aligned = reinterpret_cast<const void*>(uintptr_t{p_.alignment});
+    if (HasBias(p_.epilogue) || HasSums(p_.epilogue)) set(device::cuda::kBlasBiasPointer, aligned);
+    if (HasBefore(p_.epilogue)) {
+      set(device::cuda::kBlasAuxPointer, aligned);
+      set(device::cuda::kBlasAuxLd, p_.ld_before);
+    }
     const int64_t a_rows = p_.a.transposed ? p_.k : p_.m, a_cols = p_.m + p_.k - a_rows;
     const int64_t b_rows = p_.b.transposed ? p_.n : p_.k, b_cols = p_.n + p_.k - b_rows;
     MakeLayout(calls, &a_, {p_.factors, a_rows, a_cols, p_.a.ld, p_.a.batch_stride});
@@ -110,7 +120,8 @@ class BlasProduct final : public Product {
     const int64_t largest =
         std::max({ElementBytes(p_.factors) * extent(p_.a.batch_stride, a_cols, p_.a.ld),
                   ElementBytes(p_.factors) * extent(p_.b.batch_stride, b_cols, p_.b.ld),
-                  ElementBytes(p_.result) * extent(p_.batch_stride_d, p_.n, p_.ldd)});
+                  ElementBytes(p_.result) * extent(p_.batch_stride_d, p_.n, p_.ldd),
+                  ElementBytes(p_.result) * extent(0, p_.n, p_.ld_before)});
     const size_t bytes = (static_cast<size_t>(largest) + kAlignment - 1) / kAlignment * kAlignment;
     return gpu_.rehearse(bytes + workspace_bytes(), [&](void* memory, Stream& stream) {
       Run({.a = memory,
@@ -118,6 +129,7 @@ class BlasProduct final : public Product {
            .bias = memory,
            .d = memory,
            .sums = memory,
+           .before = memory,
            .workspace = static_cast<std::byte*>(memory) + bytes},
           stream);
     });
@@ -128,11 +140,13 @@ class BlasProduct final : public Product {
   void Run(const ProductOperands& operands, Stream& stream) override {
     Calls calls(blas_);
     gpu_.enter();
-    const void* const vector = HasSums(p_.epilogue) ? operands.sums : operands.bias;
-    if (HasBias(p_.epilogue) || HasSums(p_.epilogue)) {
+    const auto set = [&](unsigned attribute, const void* address) {
       calls.SetAttribute(blas_.MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", product_,
-                         device::cuda::kBlasBiasPointer, vector);
-    }
+                         attribute, address);
+    };
+    if (HasBias(p_.epilogue)) set(device::cuda::kBlasBiasPointer, operands.bias);
+    if (HasSums(p_.epilogue)) set(device::cuda::kBlasBiasPointer, operands.sums);
+    if (HasBefore(p_.epilogue)) set(device::cuda::kBlasAuxPointer, operands.before);
     calls.Check(blas_.Matmul(library_, product_, &p_.alpha, operands.a, a_, operands.b, b_,
                              &p_.beta, operands.d, d_, operands.d, d_, &heuristic_.algorithm,
                              operands.workspace, heuristic_.workspace_bytes, gpu_.handle(stream)),
@@ -254,14 +268,31 @@ Status CheckTypes(const ProductDescription& p) {
   return OkStatus();
 }
 
+// Checks the value before GELU.
+Status CheckBefore(const ProductDescription& p) {
+  if (!HasBefore(p.epilogue)) return OkStatus();
+  RETURN_IF_ERROR(CheckFactor("before GELU", {false, p.ld_before, 0}, p.m));
+  if (p.ld_before % 8 != 0)
+    return InvalidArgument("the columns of the value before GELU begin ", p.ld_before,
+                           " elements apart: expected a multiple of 8");
+  if (p.batch > 1) return InvalidArgument("GELU of a batch of ", p.batch, " products");
+  return OkStatus();
+}
+
 }  // namespace
 
 bool HasBias(ProductEpilogue epilogue) {
-  return epilogue == ProductEpilogue::kBias || epilogue == ProductEpilogue::kReluBias;
+  return epilogue == ProductEpilogue::kBias || epilogue == ProductEpilogue::kReluBias ||
+         epilogue == ProductEpilogue::kGeluBias;
 }
 
 bool HasSums(ProductEpilogue epilogue) {
   return epilogue == ProductEpilogue::kSumA || epilogue == ProductEpilogue::kSumB;
+}
+
+bool HasBefore(ProductEpilogue epilogue) {
+  return epilogue == ProductEpilogue::kGelu || epilogue == ProductEpilogue::kGeluBias ||
+         epilogue == ProductEpilogue::kGeluGradient;
 }
 
 Status CheckProduct(const ProductDescription& p) {
@@ -276,6 +307,7 @@ Status CheckProduct(const ProductDescription& p) {
   if (p.batch < 1) return InvalidArgument("a batch of ", p.batch, " products");
   if (p.batch > 1 && HasSums(p.epilogue))
     return InvalidArgument("the sums of the factors of a batch of ", p.batch, " products");
+  RETURN_IF_ERROR(CheckBefore(p));
   // The matrices of the result must be stored one after another, or their columns must be
   // interleaved.
   const int64_t matrix = (p.n - 1) * p.ldd + p.m;

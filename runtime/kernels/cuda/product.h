@@ -21,12 +21,26 @@ enum class Arithmetic { kFloat32, kTf32 };
 // The operations that the library performs on a product. kSumA and kSumB do not change the product,
 // but also sum one of the factors: kSumA sums the k elements of each row of a, and kSumB the k
 // elements of each column of b. If this factor is the gradient of a layer's output, the sums are
-// the gradient of the layer's bias.
-enum class ProductEpilogue { kNone, kRelu, kBias, kReluBias, kSumA, kSumB };
+// the gradient of the layer's bias. kGelu and kGeluBias compute the approximate GELU
+// (graph/gelu.h), and also store the value before GELU, as another matrix. kGeluGradient reads this
+// matrix, and multiplies the product by the derivative of GELU.
+enum class ProductEpilogue {
+  kNone,
+  kRelu,
+  kBias,
+  kReluBias,
+  kSumA,
+  kSumB,
+  kGelu,
+  kGeluBias,
+  kGeluGradient
+};
 
-// Return whether the epilogue reads a bias, and whether it writes sums.
+// Return whether the epilogue reads a bias, whether it writes sums, and whether it writes or reads
+// the value before GELU.
 bool HasBias(ProductEpilogue epilogue);
 bool HasSums(ProductEpilogue epilogue);
+bool HasBefore(ProductEpilogue epilogue);
 
 // A factor, as it is stored.
 struct Factor {
@@ -42,6 +56,7 @@ struct ProductDescription {
   int64_t m = 0, n = 0, k = 0;
   Factor a, b;
   int64_t ldd = 0, batch_stride_d = 0;
+  int64_t ld_before = 0;  // the distance between columns of the value before GELU, if there is one
   int32_t batch = 1;
   float alpha = 1, beta = 0;
   ProductEpilogue epilogue = ProductEpilogue::kNone;
@@ -68,6 +83,7 @@ struct ProductOperands {
   const void* bias = nullptr;
   void* d = nullptr;
   void* sums = nullptr;
+  void* before = nullptr;     // the value before GELU
   void* workspace = nullptr;  // a multiple of kBlasWorkspaceAlignment
 };
 

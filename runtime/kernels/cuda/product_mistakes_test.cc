@@ -29,6 +29,8 @@ std::vector<Comparison> Cases() {
   for (const int bits : {0, 1, 2, 4, 8, 16, 31}) cases.push_back(BatchMatMulCase(4, 8, 12, bits));
   for (const Comparison& comparison : FusedMatMulCases(4, 8, 12))
     cases.push_back(WithHalfType(comparison, 0).back());
+  for (const Comparison& comparison : GeluCases(4, 8, 12))
+    cases.push_back(WithHalfType(comparison, 0).back());
   for (const Comparison& comparison : BiasGradCases(4, 8, 12)) {
     const std::vector<Comparison> both = WithHalfType(comparison, 0);
     cases.insert(cases.end(), both.begin(), both.end());
@@ -39,7 +41,7 @@ std::vector<Comparison> Cases() {
 // Returns whether a comparison on the GPU finds a difference.
 bool IsFound(const std::function<GpuAccess(uint64_t seed)>& gpu) {
   const std::vector<Comparison> cases = Cases();
-  for (uint64_t seed = 0; seed < 3; ++seed) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
     for (const Comparison& comparison : cases)
       if (!FirstReport(comparison, seed, gpu(seed)).empty()) return true;
   }
@@ -145,6 +147,25 @@ TEST(Mistakes, InTheSumsOfAFactorAreFound) {
                               }}});
 }
 
+TEST(Mistakes, InGeluAreFound) {
+  using P = ProductDescription;
+  const auto replace = [](ProductEpilogue from, ProductEpilogue to) {
+    return [from, to](P& p) {
+      if (p.epilogue == from) p.epilogue = to;
+    };
+  };
+  using enum ProductEpilogue;
+  ExpectFoundInDescriptions({{"ld_before",
+                              [](P& p) {
+                                if (HasBefore(p.epilogue)) p.ld_before += 8;
+                              }},
+                             {"GELU", replace(kGelu, kNone)},
+                             {"GELU after the bias", replace(kGeluBias, kBias)},
+                             {"the bias before GELU", replace(kGeluBias, kGelu)},
+                             {"the gradient of GELU", replace(kGeluGradient, kNone)},
+                             {"GELU in place of its gradient", replace(kGeluGradient, kGelu)}});
+}
+
 // The library's original functions, which the mistaken functions below call.
 BlasApi library;
 unsigned lost_attribute = 0;  // the attribute that is not set
@@ -185,8 +206,8 @@ void ExpectFound(const std::string& mistake, const std::function<void(BlasApi&)>
 
 TEST(Mistakes, InAttributesAreFound) {
   using namespace device::cuda;  // NOLINT: many constants
-  for (const unsigned attribute :
-       {kBlasTransposeA, kBlasTransposeB, kBlasEpilogue, kBlasBiasPointer}) {
+  for (const unsigned attribute : {kBlasTransposeA, kBlasTransposeB, kBlasEpilogue,
+                                   kBlasBiasPointer, kBlasAuxPointer, kBlasAuxLd}) {
     lost_attribute = attribute;
     ExpectFound(StrCat("attribute ", attribute, " of the product"), LoseProductAttribute);
   }

@@ -60,6 +60,7 @@ TEST(Products, WithoutElements) {
       Compare(MatMulCase("MatMulAccumulate", m, n, k, {}), seed);
       CompareAll(FusedMatMulCases(m, n, k), seed);
       CompareAll(BiasGradCases(m, n, k), seed);
+      CompareAll(GeluCases(m, n, k), seed);
       Compare(BatchMatMulCase(m, n, k, 0), seed);
     }
   }
@@ -147,6 +148,21 @@ TEST(Products, AreRefusedIfTheManualForbidsThem) {
   EXPECT_TRUE(gpu.products->Prepare(interleaved).ok());
 }
 
+TEST(Products, WithGeluAreRefusedIfTheManualForbidsThem) {
+  const GpuAccess gpu = EmulatedGpu(0);
+  ProductDescription gelu = SmallBatch();
+  gelu.epilogue = ProductEpilogue::kGelu;
+  EXPECT_EQ(gpu.products->Prepare(gelu).status(),
+            InvalidArgument("matrix before GELU has 4 rows, so its columns cannot begin 0 elements "
+                            "apart"));
+  gelu.ld_before = 12;
+  EXPECT_EQ(gpu.products->Prepare(gelu).status(),
+            InvalidArgument("the columns of the value before GELU begin 12 elements apart: "
+                            "expected a multiple of 8"));
+  gelu.ld_before = 8;
+  EXPECT_EQ(gpu.products->Prepare(gelu).status(), InvalidArgument("GELU of a batch of 2 products"));
+}
+
 // TF32 rounds each factor to 11 significant bits.
 TEST(Products, OfTf32AreLessExact) {
   const auto tf32 = [](uint64_t seed) {
@@ -220,7 +236,8 @@ TEST(Products, NeedNoAlgorithmForEpilogues) {
     };
   };
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    for (const auto& cases : {BiasGradCases(8, 4, 12), FusedMatMulCases(8, 4, 12)})
+    for (const auto& cases :
+         {BiasGradCases(8, 4, 12), FusedMatMulCases(8, 4, 12), GeluCases(4, 8, 12)})
       for (const Comparison& comparison : cases)
         for (const Comparison& each : WithHalfType(comparison, seed))
           EXPECT_EQ(FirstReport(each, seed, EmulatedGpu(seed, without)), "");

@@ -52,6 +52,7 @@ StatusOr<FloatType> FloatTypeOf(const KernelRequest& request) {
 KernelTable MakeTable(const GpuAccess& gpu) {
   KernelTable::Entries all = MatMulKernels(gpu);
   all.merge(MatMulBiasGradKernels(gpu));
+  all.merge(MatMulGeluKernels(gpu));
   all.merge(ConvolutionKernels(gpu));
   for (const auto family :
        {ElementwiseKernels, ReduceKernels, SoftmaxKernels, AttentionKernels, NormalizationKernels,

@@ -1,7 +1,5 @@
 // Defines the functions of keras.ops.nn.
-#include <cmath>
-#include <numbers>
-
+#include "runtime/graph/gelu.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/layer/activation.h"
 #include "runtime/model/layer/vector_normalization.h"
@@ -37,16 +35,9 @@ Outputs AlongAxis(const OperationCall& call) {
 void GeluArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Flag("approximate", operation.approximate);
 }
-// Computes GELU (Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016). The approximation uses
-// tanh in place of erf.
 Outputs GeluOf(const OperationCall& call) {
   if (!call.operation.approximate) return Activated<ActivationKind::kGelu>(call);
-  Builder& b = call.b;
-  const Output x = call.x[0];
-  const Output cubic =
-      graph::Add(b, x, Mul(b, Mul(b, x, Square(b, x)), NumberLike(b, x, 0.044715)));
-  const Output tanh = Tanh(b, Mul(b, cubic, NumberLike(b, x, std::sqrt(2 / std::numbers::pi))));
-  return {Mul(b, Mul(b, x, NumberLike(b, x, 0.5)), graph::Add(b, tanh, NumberLike(b, x, 1)))};
+  return {graph::ApproximateGelu(call.b, call.x[0])};
 }
 
 void LeakyReluArguments(Operation& operation, ArgumentVisitor& visitor) {

@@ -17,7 +17,9 @@ Comparison MatMulCase(const std::string& op, int64_t m, int64_t n, int64_t k,
       .outputs = {{Shape({m, n})}},
       .tolerance = kProductTolerance};
   if (attributes.Get("bias", false)) comparison.inputs.push_back({Shape({n})});
-  if (op == "MatMulAccumulate" || op == "MatMulAdd") comparison.inputs.push_back({Shape({m, n})});
+  if (op == "MatMulAccumulate" || op == "MatMulAdd" || op == "MatMulGeluGrad")
+    comparison.inputs.push_back({Shape({m, n})});
+  if (op == "MatMulGelu") comparison.outputs.push_back({Shape({m, n})});
   if (op == "MatMulBiasGrad")
     comparison.outputs.push_back({Shape({attributes.Get("summed", int64_t{1}) == 0 ? m : n})});
   return comparison;
@@ -64,12 +66,33 @@ std::vector<Comparison> BiasGradCases(int64_t m, int64_t n, int64_t k) {
   return all;
 }
 
+// The library can compute GELU if the columns of the value before it begin at multiples of 8. If
+// separate kernels compute GELU of a half type, they read a product that is already rounded.
+std::vector<Comparison> GeluCases(int64_t m, int64_t n, int64_t k) {
+  std::vector<Comparison> all;
+  for (const bool any_stride : {false, true}) {
+    const int64_t stride = any_stride ? 0 : (n + 7) / 8 * 8;
+    for (const bool bias : {false, true}) {
+      all.push_back(MatMulCase("MatMulGelu", m, n, k, {{"bias", bias}, {"transpose_b", !bias}}));
+      all.back().outputs[1].row_stride = stride;
+    }
+    for (const bool a : {false, true}) {
+      all.push_back(
+          MatMulCase("MatMulGeluGrad", m, n, k, {{"transpose_a", a}, {"transpose_b", !a}}));
+      all.back().inputs[2].row_stride = stride;
+    }
+  }
+  for (Comparison& comparison : all) comparison.floor = 8;
+  return all;
+}
+
 std::vector<Comparison> MatMulCases(uint64_t seed) {
   PhiloxStream random(seed);
   const int64_t m = Draw(random, {1, 2, 16, 33}), n = Draw(random, {1, 3, 10, 32});
   const int64_t k = Draw(random, {1, 4, 31, 64});
   std::vector<Comparison> all = FusedMatMulCases(m, n, k);
   for (Comparison& comparison : BiasGradCases(m, n, k)) all.push_back(std::move(comparison));
+  for (Comparison& comparison : GeluCases(m, n, k)) all.push_back(std::move(comparison));
   for (Attributes attributes : Transpositions()) {
     all.push_back(MatMulCase("MatMul", m, n, k, attributes));
     all.push_back(MatMulCase("MatMulAdd", m, n, k, attributes));

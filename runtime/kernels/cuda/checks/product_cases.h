@@ -22,6 +22,8 @@ Comparison BatchMatMulCase(int64_t m, int64_t n, int64_t k, int bits);
 std::vector<Attributes> Transpositions();
 // Returns FusedMatMul with each activation, with and without a bias.
 std::vector<Comparison> FusedMatMulCases(int64_t m, int64_t n, int64_t k);
+// Returns MatMulGelu and MatMulGeluGrad.
+std::vector<Comparison> GeluCases(int64_t m, int64_t n, int64_t k);
 // Returns MatMulBiasGrad with all combinations of transposed factors.
 std::vector<Comparison> BiasGradCases(int64_t m, int64_t n, int64_t k);
 

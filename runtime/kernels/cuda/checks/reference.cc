@@ -8,6 +8,7 @@
 
 #include "runtime/kernels/cuda/checks/attention_reference.h"
 #include "runtime/kernels/cuda/checks/element.h"
+#include "runtime/kernels/cuda/checks/gelu_reference.h"
 #include "runtime/kernels/cuda/checks/mixed_reference.h"
 #include "runtime/kernels/cuda/checks/normalization_reference.h"
 #include "runtime/optimizer/apply_kernel.h"
@@ -140,6 +141,7 @@ const KernelTable& ReferenceKernels() {
           .With(optimizer::CpuKernels())
           .With(KernelTable("CPU", AttentionReference()))
           .With(KernelTable("CPU", NormalizationReference()))
+          .With(KernelTable("CPU", GeluReference()))
           .With(KernelTable("CPU", Widened(CpuKernels(), "MatMulAccumulate")))
           .With(KernelTable("CPU", Widened(optimizer::CpuKernels(), "ApplyOptimizer")))
           .With(KernelTable("CPU", {{"FusedElementwise", {PrepareProgramSteps, {}}},
