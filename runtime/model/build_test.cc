@@ -427,13 +427,16 @@ TEST(Build, ALossOfWholeExamplesRefusesMasksAndWeightsOfSteps) {
 }
 
 TEST(Build, NoiseOfAnotherBatchSizeIsRefused) {
-  const Model model =
-      Sequential("m", {{.name = "dense", .config = Dense{.units = 3}},
-                       {.name = "drop", .config = Dropout{.rate = 0.5, .noise_shape = {4, 1, 3}}}});
-  EXPECT_NE(Error(model, Options(Mode::kTrain))
-                .find("noise_shape: expected null, 1 or the batch size, 5, as its first size, got "
-                      "4"),
-            std::string::npos);
+  const Dropout drop{.rate = 0.5, .noise_shape = {4, 1}};
+  const Model model = Sequential("m", {{.name = "flatten", .config = Flatten{}},
+                                       {.name = "dense", .config = Dense{.units = 3}},
+                                       {.name = "drop", .config = drop}});
+  const std::string error = Error(model, Options(Mode::kTrain));
+  EXPECT_NE(error.find("noise_shape: expected null, 1 or the batch size, 5, as its first size, got "
+                       "4"),
+            std::string::npos)
+      << error;
+  EXPECT_EQ(Error(model, Options(Mode::kEval)), "accepted");
 }
 
 }  // namespace

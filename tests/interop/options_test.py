@@ -149,7 +149,7 @@ OPTIONS = {
         ({**HEADS, "attention_axes": [1, 2]}, GRID),
         *[({**HEADS, "attention_axes": axes, **more}, given)
           for axes, given in (([1], {"query": values(2, 3, 4), "value": values(5, 3, 2)}),
-                              ([2], {"query": values(2, 3, 4), "value": values(2, 5, 2)}), ([-1], GRID),
+                              ([2], {"query": values(2, 3, 4), "value": values(2, 5, 2)}), ([-2], GRID),
                               ([1, 3], {"query": values(2, 3, 4, 2), "value": values(3, 3, 2, 5)}))
           for more in ({}, {"use_gate": True, "value_dim": 2, "output_shape": [3]})],
         ({**HEADS, "attention_axes": [1]}, {**GRID, "return_attention_scores": True}),

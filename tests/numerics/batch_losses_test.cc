@@ -215,8 +215,8 @@ TEST(BatchLosses, CtcSumsOverAllSequencesThatStandForTheLabels) {
 
 // Two equal labels need three steps.
 TEST(BatchLosses, CtcOfLabelsThatAreTooLongIsInfinite) {
-  const Results got = Computed({.kind = LossKind::kCtc}, Waves(12, 2), {2, 2, 3},
-                               Integers({2, 2}, {1, 1, 1, 2}));
+  const Results got =
+      Computed({.kind = LossKind::kCtc}, Waves(12, 2), {2, 2, 3}, Integers({2, 2}, {1, 1, 1, 2}));
   EXPECT_EQ(got.values[0], std::numeric_limits<float>::infinity());
   EXPECT_LT(got.values[1], 10);
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(got.gradient[i], 0) << i;
