@@ -140,7 +140,7 @@ Output MaskOfLoss(Builder& b, const Loss& loss, Output labels, Output values, Ou
   return Select(b, AlongSteps(b, mask, counted), counted, Scalar(b, DType::kBool, 0));
 }
 
-// Returns the losses of an output, weighted by its mask and its sample weights: one value per place.
+// Returns the losses of an output, one value per place, weighted by its mask and sample weights.
 // Reports an error to the builder if there is a mask or a weight for each place, but no loss.
 Output LossesOf(Builder& b, const Loss& loss, Output prediction, Output labels, Output mask,
                 Output weights) {

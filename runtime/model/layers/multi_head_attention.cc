@@ -56,8 +56,8 @@ Output SplitHeads(Builder& b, Output x, int64_t heads) {
 // each group.
 class Groups {
  public:
-  // `dims` are the sizes of the axes of positions, and `axes` the indices of those for attention, in
-  // ascending order.
+  // `dims` are the sizes of the axes of positions, and `axes` the indices of those for attention,
+  // in ascending order.
   Groups(std::vector<int64_t> dims, const std::vector<size_t>& axes) : dims_(std::move(dims)) {
     for (size_t i = 0; i < dims_.size(); ++i) {
       const bool attends = std::ranges::find(axes, i) != axes.end();

@@ -11,8 +11,8 @@ namespace tfjob::model::layers {
 // value is also the key. Each head projects the query and the key to key_dim elements, and the
 // value to value_dim elements. From these projections, the head computes softmax(query·keyᵀ /
 // √key_dim)·value. The concatenated results of the heads are projected to `output_shape`, or to the
-// query's size. T and S may represent several axes. `attention_axes` may leave out some of them; then
-// each position attends only to the positions that have the same indices along the other axes.
+// query's size. T and S may represent several axes. `attention_axes` may leave out some of them.
+// Each position then attends only to the positions that have the same indices along the others.
 //
 // The variables are the same as in Keras: query/kernel [d,heads,key_dim] and query/bias
 // [heads,key_dim]; then those of key, of gate (if use_gate is set; with value_dim) and of value, in

@@ -37,8 +37,8 @@ StatusOr<Shape> FittingNoise(const std::vector<int64_t>& noise_shape, const Shap
       "for each axis of ", in.ToString());
 }
 
-// Returns the shape of the noise for a call, for which FittingNoise must have accepted the examples.
-// Reports an error to the builder if noise_shape states another batch size.
+// Returns the shape of the noise for a call. FittingNoise must have accepted the examples. Reports
+// an error to the builder if noise_shape states another batch size.
 Shape NoiseShape(const LayerCall& call, const std::vector<int64_t>& noise_shape) {
   std::vector<int64_t> dims = call.b.shape(call.x()).dims();
   if (!noise_shape.empty() && noise_shape[0] > 1 && noise_shape[0] != dims[0]) {

@@ -1,8 +1,8 @@
-// Computes CTC with the forward recursion, in logarithms. The labels with a blank before, between and
-// after them are the states of the recursion. An output [steps] of classes stands for the labels if
-// it passes through these states in order. Each step stays in its state or moves to the next one; it
-// may also skip the blank between two different labels. Blanks and labels are in separate tensors:
-// the blank i comes before the label i.
+// Computes CTC with the forward recursion, in logarithms. The labels, with a blank before, between
+// and after them, are the states of the recursion. A sequence of classes, one per step, stands for
+// the labels if it passes through these states in order. Each step stays in its state or moves to
+// the next one; it may also skip the blank between two different labels. Blanks and labels are in
+// separate tensors: the blank i comes before the label i.
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -90,8 +90,8 @@ CtcStates Recursion(Builder& b, Output logs, Output labels) {
   return b.ok() ? CtcStates{results.states[0], results.states[1]} : CtcStates();
 }
 
-// Returns, for each example, the element of `states` with the given number, as [b], or kLogOfZero if
-// there is no such element. `numbers` is [b,1].
+// Returns, for each example, the element of `states` with the given number, as [b], or kLogOfZero
+// if there is no such element. `numbers` is [b,1].
 Output StateAt(Builder& b, Output states, Output numbers) {
   const Output chosen =
       Cast(b, Equal(b, FloatsBelow(b, b.shape(states).dim(1)), numbers), b.dtype(states));

@@ -55,13 +55,13 @@ struct Model;
 //   kDice                            1 - 2 Σ y p / (Σ y + Σ p + e), with sums over `axes`
 //   kTversky                         1 - t / (t + alpha Σ y (1 - p) + beta Σ p (1 - y) + e), where
 //                                    t = Σ y p, with sums over `axes`
-//   kCircle                          softplus(L(gamma a (d - margin)) + L(gamma c (1 - margin - d)))
-//                                    for each example, where d = max(1 - p·p', 0) for every example
-//                                    p' of the batch, and L is log Σ exp: in the first term over p'
-//                                    with the same label, with a = max(d + margin, 0), and in the
-//                                    second over all others, with c = max(1 + margin - d, 0). With
-//                                    remove_diagonal, p' is another example than p. Examples whose
-//                                    loss is 0 do not count (CountedPlaces)
+//   kCircle                          log(1 + exp(L(gamma a (d - m)) + L(gamma c (1 - m - d)))) for
+//                                    each example, where m is the margin, d = max(1 - p·p', 0) for
+//                                    each example p' of the batch, and L is log Σ exp: in the first
+//                                    term over p' with the same label, with a = max(d + m, 0), and
+//                                    in the second over all others, with c = max(1 + m - d, 0).
+//                                    With remove_diagonal, p' is not p itself. Examples whose loss
+//                                    is 0 do not count (CountedPlaces)
 //   kCtc                             -log P(y | p) for each example, where p are logits [steps,c]
 //                                    and y are the classes of a shorter sequence (Graves et al.,
 //                                    "Connectionist Temporal Classification", 2006). Class 0 is the
