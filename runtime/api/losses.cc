@@ -139,4 +139,35 @@ CategoricalHinge::operator Loss() const {
   return Access::MakeLoss(std::move(form));
 }
 
+Dice::operator Loss() const {
+  Form form("dice");
+  form.Set("reduction", reduction);
+  form.Set("axis", axis);
+  return Access::MakeLoss(std::move(form));
+}
+
+Tversky::operator Loss() const {
+  Form form("tversky");
+  form.Set("alpha", alpha);
+  form.Set("beta", beta);
+  form.Set("reduction", reduction);
+  form.Set("axis", axis);
+  return Access::MakeLoss(std::move(form));
+}
+
+Circle::operator Loss() const {
+  Form form("circle");
+  form.Set("gamma", gamma);
+  form.Set("margin", margin);
+  form.Set("remove_diagonal", remove_diagonal);
+  form.Set("reduction", reduction);
+  return Access::MakeLoss(std::move(form));
+}
+
+CTC::operator Loss() const {
+  Form form("ctc");
+  form.Set("reduction", reduction);
+  return Access::MakeLoss(std::move(form));
+}
+
 }  // namespace tfjob::api

@@ -53,10 +53,12 @@ struct BinaryFocalCrossentropy {
   // Multiply the loss by alpha where the label is 1, and by 1 − alpha where it is 0. Default:
   // false.
   std::optional<bool> apply_class_balancing = {};
-  // Weight of the classes; `binary_focal_crossentropy` uses it only with apply_class_balancing.
-  // Default: 0.25.
+  // Weight of the classes, from 0 to 1; `binary_focal_crossentropy` uses it only with
+  // apply_class_balancing. `tversky`: weight of what the predictions miss. Default: 0.25;
+  // `tversky`: 0.5.
   std::optional<double> alpha = {};
-  // Exponent of the factor that reduces the weight of well-classified examples. Default: 2.
+  // Exponent of the factor that reduces the weight of well-classified examples. `circle`: factor of
+  // the similarities. Default: 2; `circle`: 80.
   std::optional<double> gamma = {};
   std::optional<bool> from_logits = {};
   std::optional<double> label_smoothing = {};
@@ -153,6 +155,43 @@ struct SquaredHinge {
 };
 
 struct CategoricalHinge {
+  std::string reduction = {};
+
+  operator Loss() const;
+};
+
+struct Dice {
+  std::string reduction = {};
+  // Axes over which the loss sums, where axis 0 contains the examples of the batch. `[1, 2, 3]`:
+  // the loss of each image on its own. Default: all axes.
+  std::vector<double> axis = {};
+
+  operator Loss() const;
+};
+
+struct Tversky {
+  std::optional<double> alpha = {};
+  // Weight of what the predictions contain in excess of the labels. Default: 0.5.
+  std::optional<double> beta = {};
+  std::string reduction = {};
+  std::vector<double> axis = {};
+
+  operator Loss() const;
+};
+
+struct Circle {
+  std::optional<double> gamma = {};
+  // Pairs with the same label should be closer than this distance, and others farther apart than 1
+  // minus it. Default: 0.4.
+  std::optional<double> margin = {};
+  // Do not compare examples with themselves. Default: true.
+  std::optional<bool> remove_diagonal = {};
+  std::string reduction = {};
+
+  operator Loss() const;
+};
+
+struct CTC {
   std::string reduction = {};
 
   operator Loss() const;

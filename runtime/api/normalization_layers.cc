@@ -11,6 +11,7 @@ namespace tfjob::api {
 Dropout::operator Layer() const {
   Form form("Dropout");
   form.Set("rate", rate);
+  form.SetSizes("noise_shape", noise_shape);
   form.Set("seed", seed);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
@@ -39,6 +40,7 @@ SpatialDropout3D::operator Layer() const {
 AlphaDropout::operator Layer() const {
   Form form("AlphaDropout");
   form.Set("rate", rate);
+  form.SetSizes("noise_shape", noise_shape);
   form.Set("seed", seed);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }

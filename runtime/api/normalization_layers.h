@@ -16,6 +16,8 @@ namespace tfjob::api {
 struct Dropout {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
+  // sizes; -1 stands for the size of the input
+  Integers noise_shape = {};
   OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
@@ -68,6 +70,8 @@ struct SpatialDropout3D {
 struct AlphaDropout {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
+  // sizes; -1 stands for the size of the input
+  Integers noise_shape = {};
   OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};

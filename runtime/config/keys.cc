@@ -30,7 +30,16 @@ std::vector<std::string> LossNames() {
           "cosine_similarity",
           "hinge",
           "squared_hinge",
-          "categorical_hinge"};
+          "categorical_hinge",
+          "dice",
+          "tversky",
+          "circle",
+          "ctc"};
+}
+
+// Returns whether the loss is not a metric, because its value is not a mean over places.
+bool IsOnlyLoss(const std::string& name) {
+  return name == "dice" || name == "tversky" || name == "circle" || name == "ctc";
 }
 
 std::vector<std::string> MetricNames() {
@@ -63,9 +72,32 @@ std::vector<std::string> MetricNames() {
                                     "one_hot_mean_io_u",
                                     "pearson_correlation",
                                     "concordance_correlation"};
-  for (std::string& loss : LossNames()) names.push_back(std::move(loss));
+  for (std::string& loss : LossNames()) {
+    if (!IsOnlyLoss(loss)) names.push_back(std::move(loss));
+  }
   names.emplace_back("custom");
   return names;
+}
+
+void AddOverlapArguments(std::vector<Key>& keys) {
+  using L = LossConfig;
+  constexpr auto kOf = &C::loss;
+  keys.push_back({.path = "loss.beta",
+                  .type = KeyType::kNumber,
+                  .binding = Bind<kOf, &L::beta>(),
+                  .doc = "Weight of what the predictions contain in excess of the labels.",
+                  .minimum = 0,
+                  .when_key = "loss.name",
+                  .when_values = {"tversky"},
+                  .unset_doc = "0.5"});
+  keys.push_back({.path = "loss.axis",
+                  .type = KeyType::kNumbers,
+                  .binding = Bind<kOf, &L::axis>(),
+                  .doc = "Axes over which the loss sums, where axis 0 contains the examples of the "
+                         "batch. `[1, 2, 3]`: the loss of each image on its own.",
+                  .when_key = "loss.name",
+                  .when_values = {"dice", "tversky"},
+                  .unset_doc = "all axes"});
 }
 
 void AddLossArguments(std::vector<Key>& keys) {
@@ -88,13 +120,16 @@ void AddLossArguments(std::vector<Key>& keys) {
       {"categorical_crossentropy", "categorical_focal_crossentropy", "binary_crossentropy",
        "binary_focal_crossentropy"},
       "0", "Fraction of each label that is spread evenly over all classes.");
-  add("alpha", KeyType::kNumber, Bind<kOf, &L::alpha>(), 1,
-      {"binary_focal_crossentropy", "categorical_focal_crossentropy"}, "0.25",
-      "Weight of the classes; `binary_focal_crossentropy` uses it only with "
-      "apply_class_balancing.");
+  add("alpha", KeyType::kNumber, Bind<kOf, &L::alpha>(), kNoLimit,
+      {"binary_focal_crossentropy", "categorical_focal_crossentropy", "tversky"},
+      "0.25; `tversky`: 0.5",
+      "Weight of the classes, from 0 to 1; `binary_focal_crossentropy` uses it only with "
+      "apply_class_balancing. `tversky`: weight of what the predictions miss.");
   add("gamma", KeyType::kNumber, Bind<kOf, &L::gamma>(), kNoLimit,
-      {"binary_focal_crossentropy", "categorical_focal_crossentropy"}, "2",
-      "Exponent of the factor that reduces the weight of well-classified examples.");
+      {"binary_focal_crossentropy", "categorical_focal_crossentropy", "circle"}, "2; `circle`: 80",
+      "Exponent of the factor that reduces the weight of well-classified examples. `circle`: "
+      "factor "
+      "of the similarities.");
   add("apply_class_balancing", KeyType::kBool, Bind<kOf, &L::apply_class_balancing>(), kNoLimit,
       {"binary_focal_crossentropy"}, "false",
       "Multiply the loss by alpha where the label is 1, and by 1 − alpha where it is 0.");
@@ -103,6 +138,12 @@ void AddLossArguments(std::vector<Key>& keys) {
   add("q", KeyType::kNumber, Bind<kOf, &L::q>(), 1, {"categorical_generalized_cross_entropy"},
       "0.5",
       "A number between 0 and 1. The closer it is to 1, the smaller the effect of wrong labels.");
+  AddOverlapArguments(keys);
+  add("margin", KeyType::kNumber, Bind<kOf, &L::margin>(), kNoLimit, {"circle"}, "0.4",
+      "Pairs with the same label should be closer than this distance, and others farther apart "
+      "than 1 minus it.");
+  add("remove_diagonal", KeyType::kBool, Bind<kOf, &L::remove_diagonal>(), kNoLimit, {"circle"},
+      "true", "Do not compare examples with themselves.");
   keys.push_back({.path = "loss.ignore_class",
                   .type = KeyType::kInteger,
                   .binding = Bind<kOf, &L::ignore_class>(),

@@ -44,9 +44,10 @@ struct LossConfig {
   bool from_logits = false;
   Reduction reduction = Reduction::kMean;
   // Unset arguments have Keras' defaults.
-  std::optional<double> label_smoothing, alpha, gamma, delta, q;
-  std::optional<bool> apply_class_balancing;
+  std::optional<double> label_smoothing, alpha, gamma, delta, q, beta, margin;
+  std::optional<bool> apply_class_balancing, remove_diagonal;
   std::optional<int64_t> ignore_class;
+  std::vector<double> axis;  // integers; empty for all axes
   // For `custom`: the path of a file, as a string, or the content of such a file.
   std::shared_ptr<const Json> model = nullptr;
 };

@@ -253,6 +253,9 @@ TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
             "remove one of the "
             "two");
   EXPECT_EQ(Checked({{"loss.from_logits", "true"}}).substr(0, 28), "loss.from_logits: belongs to");
+  EXPECT_EQ(Checked({{"loss.name", "dice"}, {"loss.axis", "[1, 1.5]"}}),
+            "loss.axis: expected the numbers of axes, such as [1, 2], got 1.5");
+  EXPECT_EQ(Checked({{"loss.name", "dice"}, {"loss.axis", "[1, -1]"}}), "accepted");
   EXPECT_EQ(Checked({{"model.keras_json", "m.json"}}),
             "model: expected only one of layers, keras_json and file, got layers and keras_json; "
             "keep one of them");

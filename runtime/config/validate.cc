@@ -367,6 +367,14 @@ Status CheckBatchSize(const TrainingConfig& config) {
       "the two");
 }
 
+Status CheckLossAxes(const LossConfig& loss, const std::string& at) {
+  for (const double axis : loss.axis) {
+    if (axis != std::trunc(axis) || std::abs(axis) > 100)
+      return InvalidArgument(at, ".axis: expected the numbers of axes, such as [1, 2], got ", axis);
+  }
+  return OkStatus();
+}
+
 Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults) {
   for (const std::string& name : NamedOutputs(config)) {
     const TrainingConfig own = ForOutput(config, name);
@@ -375,6 +383,7 @@ Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults
     for (const Key& key : Keys()) {
       if (key.per_output) RETURN_IF_ERROR(Annotate(CheckSelected(own, defaults, key), at));
     }
+    RETURN_IF_ERROR(CheckLossAxes(own.loss, at + ".loss"));
   }
   return OkStatus();
 }
@@ -404,6 +413,7 @@ Status Validate(const TrainingConfig& config, const Provided& provided) {
   if (!provided.data) RETURN_IF_ERROR(CheckTrainingDataGiven(config));
   for (const Key& key : Keys()) RETURN_IF_ERROR(CheckSelected(config, defaults, key));
   RETURN_IF_ERROR(CheckOutputs(config, defaults));
+  RETURN_IF_ERROR(CheckLossAxes(config.loss, "loss"));
   RETURN_IF_ERROR(CheckWeight(config.data.train, "data.train", /*of_mix=*/false));
   RETURN_IF_ERROR(CheckWeight(config.data.eval, "data.eval", /*of_mix=*/false));
   if (!provided.data || config.data.train.present())
@@ -448,8 +458,8 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks) {
 
 LabelKind ResolvedLabels(const TrainingConfig& config) {
   if (config.data.labels != LabelKind::kAuto) return config.data.labels;
-  for (const char* classes :
-       {"sparse_categorical_crossentropy", "categorical_generalized_cross_entropy"}) {
+  for (const char* classes : {"sparse_categorical_crossentropy",
+                              "categorical_generalized_cross_entropy", "circle", "ctc"}) {
     if (config.loss.name == classes) return LabelKind::kClass;
   }
   for (const char* rows :

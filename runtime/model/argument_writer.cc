@@ -75,6 +75,10 @@ void ArgumentWriter::OptionalAxes(std::string_view name, std::vector<int64_t>& v
   }
 }
 void ArgumentWriter::Sizes(std::string_view name, std::vector<int64_t>& value) {
+  if (value.empty()) {
+    At(name) = Json();
+    return;
+  }
   Json sizes = Json::array();
   for (int64_t size : value) sizes.push_back(size < 0 ? Json() : Json(size));
   At(name) = std::move(sizes);

@@ -134,10 +134,32 @@ Output Checked(Builder& b, const BuildOptions& options, const Feeds& feeds, Outp
 
 // Returns the mask of a loss: the mask of the prediction, without the places that the loss ignores.
 // Either of the two may be invalid.
-Output MaskOfLoss(Builder& b, const Loss& loss, Output labels, Output mask) {
-  const Output counted = CountedPlaces(b, loss, labels);
+Output MaskOfLoss(Builder& b, const Loss& loss, Output labels, Output values, Output mask) {
+  const Output counted = CountedPlaces(b, loss, labels, values);
   if (!counted.valid() || !mask.valid() || !b.ok()) return counted.valid() ? counted : mask;
   return Select(b, AlongSteps(b, mask, counted), counted, Scalar(b, DType::kBool, 0));
+}
+
+// Returns the losses of an output, one value per place, weighted by its mask and sample weights.
+// Reports an error to the builder if there is a mask or a weight for each place, but no loss.
+Output LossesOf(Builder& b, const Loss& loss, Output prediction, Output labels, Output mask,
+                Output weights) {
+  const bool custom = loss.kind == LossKind::kCustom;
+  Output values = (custom ? CustomLossValues : LossValues)(b, loss, prediction, labels);
+  if (!b.ok()) return {};
+  // As in Keras, a mask does not change the mean of a loss of the whole batch, and the sum is this
+  // loss, multiplied by each weight.
+  const bool of_batch = IsOfBatch(loss, b.shape(prediction).rank());
+  mask = of_batch && !loss.sum ? Output() : MaskOfLoss(b, loss, labels, values, mask);
+  if (!b.ok()) return {};
+  const Status places = CheckPlaces(custom ? "loss.model" : StrCat("loss ", Name(loss.kind)),
+                                    b.shape(values), mask.valid() ? b.shape(mask) : Shape(),
+                                    weights.valid() ? b.shape(weights) : Shape());
+  if (!places.ok()) return b.Fail(places);
+  if (of_batch && loss.sum && !mask.valid() && !weights.valid())
+    values = Weighted(b, values, 1 / static_cast<double>(b.shape(values).dim(0)));
+  values = WeightedByMask(b, values, mask, loss.sum);
+  return b.ok() ? WeightedBySample(b, values, weights) : Output();
 }
 
 // Returns the loss to minimise: the sum of the losses of all outputs and, if valid, the penalty.
@@ -148,22 +170,10 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
-    const bool custom = objective.loss.kind == LossKind::kCustom;
-    Output values = (custom ? CustomLossValues : LossValues)(b, objective.loss, predictions[i],
-                                                             feeds.labels[i]);
-    const Output mask =
-        b.ok() ? MaskOfLoss(b, objective.loss, feeds.labels[i], masks[i]) : Output();
-    if (b.ok() && custom) {
-      const Output weights = feeds.sample_weights[i];
-      const Status places =
-          CheckPlaces("loss.model", b.shape(values), mask.valid() ? b.shape(mask) : Shape(),
-                      weights.valid() ? b.shape(weights) : Shape());
-      if (!places.ok()) return b.Fail(places);
-    }
-    if (b.ok()) values = WeightedByMask(b, values, mask, objective.loss.sum);
+    const Output values = LossesOf(b, objective.loss, predictions[i], feeds.labels[i], masks[i],
+                                   feeds.sample_weights[i]);
     if (!b.ok()) return {};
-    const Output losses =
-        PerExample(b, WeightedBySample(b, values, feeds.sample_weights[i]), objective.loss.sum);
+    const Output losses = PerExample(b, values, objective.loss.sum);
     const Output batch = Sum(b, losses, {});
     const Output own = objective.loss.sum ? batch : Mean(b, losses, {});
     if (!parts.empty()) b.AddFetch(parts[i].fetch, batch);

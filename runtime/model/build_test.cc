@@ -6,6 +6,7 @@
 
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
 #include "runtime/model/shape.h"
@@ -404,6 +405,38 @@ TEST(Metrics, ErrorsNameTheMetricAndTheArgument) {
   recall.class_id = 3;
   EXPECT_EQ(Message(CheckMetric(recall, {3}, DType::kFloat32, {3})),
             "metric recall: class_id is 3, but the output has 3 classes, from 0");
+}
+
+// With a mask or a weight for each step, the loss must have a value for each step.
+TEST(Build, ALossOfWholeExamplesRefusesMasksAndWeightsOfSteps) {
+  Model model = Sequential("m", {{.name = "masking", .config = layers::Masking{}},
+                                 {.name = "dense", .config = Dense{.units = 4}}});
+  BuildOptions options{.mode = Mode::kTrain, .batch_size = 5, .features = Features({3, 2})};
+  options.objectives = {{.loss = {.kind = LossKind::kCtc}, .labels = {DType::kInt64, {2}}}};
+  EXPECT_EQ(Error(model, options),
+            "loss ctc: expected a value for each place, because the prediction has a mask for each "
+            "place, of shape [5,3] in a batch, got values of shape [5]; change the model, or "
+            "remove the mask or the weights");
+  model = Sequential("m", {{.name = "dense", .config = Dense{.units = 4}}});
+  EXPECT_EQ(Error(model, options), "accepted");
+  options.objectives[0].sample_weights = Shape({3});
+  EXPECT_EQ(Error(model, options),
+            "loss ctc: expected a value for each place, because the data have sample weights or "
+            "class weights for each place, of shape [5,3] in a batch, got values of shape [5]; "
+            "change the model, or remove the mask or the weights");
+}
+
+TEST(Build, NoiseOfAnotherBatchSizeIsRefused) {
+  const Dropout drop{.rate = 0.5, .noise_shape = {4, 1}};
+  const Model model = Sequential("m", {{.name = "flatten", .config = Flatten{}},
+                                       {.name = "dense", .config = Dense{.units = 3}},
+                                       {.name = "drop", .config = drop}});
+  const std::string error = Error(model, Options(Mode::kTrain));
+  EXPECT_NE(error.find("noise_shape: expected null, 1 or the batch size, 5, as its first size, got "
+                       "4"),
+            std::string::npos)
+      << error;
+  EXPECT_EQ(Error(model, Options(Mode::kEval)), "accepted");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/model/custom_loss.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -147,7 +148,10 @@ Status CheckPlaces(std::string_view key, const Shape& values, const Shape& mask,
   for (const auto& [what, shape] :
        {std::pair{"the prediction has a mask", mask},
         std::pair{"the data have sample weights or class weights", sample_weights}}) {
-    if (shape.rank() <= values.rank()) continue;
+    if (shape.rank() <= values.rank() &&
+        std::equal(shape.dims().begin(), shape.dims().end(), values.dims().begin())) {
+      continue;
+    }
     return InvalidArgument(key, ": expected a value for each place, because ", what,
                            " for each place, of shape ", shape.ToString(),
                            " in a batch, got values of shape ", values.ToString(),

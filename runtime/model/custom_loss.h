@@ -43,9 +43,10 @@ graph::Output CustomMetricSums(graph::Builder& b, const Metric& metric, graph::O
                                graph::Output labels, graph::Output mask,
                                graph::Output sample_weights);
 
-// Returns InvalidArgument if `values`, the shape of CustomLossValues, has fewer axes than the mask
-// of the prediction or than the sample weights. The shapes include the batch axis. A mask or
-// weights that do not exist have the shape []. `key` names the model in the message.
+// Returns InvalidArgument unless the axes of `values`, the shape of the values of a loss or metric,
+// begin with those of the mask of the prediction and of the sample weights. The shapes include the
+// batch axis. A mask or weights that do not exist have the shape []. `key` names the loss or its
+// model in the message.
 Status CheckPlaces(std::string_view key, const Shape& values, const Shape& mask,
                    const Shape& sample_weights);
 

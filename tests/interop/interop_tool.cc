@@ -102,8 +102,12 @@ model::Loss ToLoss(const Json& json) {
   model::Loss loss{.kind = *model::ParseLoss(json["name"].get<std::string>())};
   loss.from_logits = json.value("from_logits", loss.from_logits);
   loss.label_smoothing = json.value("label_smoothing", loss.label_smoothing);
-  loss.alpha = json.value("alpha", loss.alpha);
-  loss.gamma = json.value("gamma", loss.gamma);
+  if (json.contains("alpha")) loss.alpha = json["alpha"].get<double>();
+  if (json.contains("gamma")) loss.gamma = json["gamma"].get<double>();
+  loss.beta = json.value("beta", loss.beta);
+  loss.margin = json.value("margin", loss.margin);
+  loss.remove_diagonal = json.value("remove_diagonal", loss.remove_diagonal);
+  loss.axes = json.value("axis", loss.axes);
   loss.delta = json.value("delta", loss.delta);
   loss.q = json.value("q", loss.q);
   loss.apply_class_balancing = json.value("apply_class_balancing", false);

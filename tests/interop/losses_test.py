@@ -32,6 +32,13 @@ ONES = (RNG.random(STEPS) > 0.5).astype(np.float32)
 CLASSES = RNG.integers(0, STEPS[-1], STEPS[:-1])
 SOME_CLASSES = np.where(RNG.random(STEPS[:-1]) > 0.6, -1, CLASSES)
 ROWS, PROBABILITIES = one_hot(CLASSES), softmax(SCORES)
+WIDE_ROWS = RNG.standard_normal((8, 5))
+
+UNIT = np.float32(WIDE_ROWS / np.linalg.norm(WIDE_ROWS, axis=-1, keepdims=True))
+GROUPS = np.array([0, 1, 2, 0, 1, 1, 9, -3])
+# Labels with repetitions, of different lengths, and none.
+SPOKEN = RNG.standard_normal((5, 12, 6)).astype(np.float32)
+SPELLED = np.array([[1, 2, 3, 4, 5], [2, 2, 2, 0, 0], [5, 0, 0, 0, 0], [0, 0, 0, 0, 0], [3, 3, 4, 4, 0]])
 
 # Name, arguments, prediction, labels.
 LOSSES = [
@@ -68,6 +75,21 @@ LOSSES = [
     ("hinge", {}, SCORES, OTHERS),
     ("squared_hinge", {}, SCORES, 2 * ONES - 1),
     ("categorical_hinge", {}, SCORES, ROWS),
+    *[("dice", arguments, PROBABILITIES, ONES)
+      for arguments in ({}, {"axis": [1, 2]}, {"axis": [-1]}, {"axis": [1]}, {"axis": [0, 1]}, {"axis": [-3, 2, 1]})],
+    ("dice", {}, PROBABILITIES[:, 0, 0], ONES[:, 0, 0]),
+    *[("tversky", arguments, PROBABILITIES, ONES)
+      for arguments in ({}, {"alpha": 0.3, "beta": 0.9}, {"axis": [1, 2], "beta": 2.0}, {"axis": [0, 2], "alpha": 1.5})],
+    *[("circle", arguments, UNIT, GROUPS)
+      for arguments in ({}, {"gamma": 5.0}, {"gamma": 12.0, "margin": 0.25}, {"margin": 0.0, "gamma": 1.0})],
+    # Distances of about 0 depend on rounding, so the vectors are shorter.
+    *[("circle", {"gamma": 7.0, "remove_diagonal": remove}, UNIT * np.float32(0.9), GROUPS) for remove in (True, False)],
+    ("circle", {"gamma": 7.0}, UNIT, np.array([7, 7, 7, -2, 7, 7, 7, 7])),
+    ("circle", {"gamma": 7.0}, UNIT[:4], np.array([3, 1, 2, 4])),
+    ("ctc", {}, SPOKEN, SPELLED),
+    ("ctc", {}, SPOKEN[:, :7], SPELLED[:, :3]),
+    ("ctc", {}, SPOKEN, SPELLED[:, :1]),
+    ("ctc", {}, SPOKEN * 30, SPELLED),
 ]
 METRICS = [
     (keras.metrics.BinaryAccuracy, "accuracy", PROBABILITIES[..., :1], ONES[..., :1]),
@@ -102,13 +124,17 @@ METRICS += [
 ]
 
 
+# The losses that are no metrics.
+ONLY_LOSSES = ("dice", "tversky", "circle", "ctc")
+
+
 def losses_as_metrics():
     """Returns (class, name, arguments, prediction, labels) for losses that are used as metrics. Keras has metrics with
     arguments, which with_arguments() returns, only of the plain cross-entropies."""
     for name, arguments, prediction, labels in LOSSES:
         # Keras' metric cosine_similarity is the negative of the loss, and is in METRICS. The function with `q` has no
         # default; that of the class is 0.5.
-        if name != "cosine_similarity" and arguments in ({}, {"q": 0.5}):
+        if name not in ("cosine_similarity", *ONLY_LOSSES) and arguments in ({}, {"q": 0.5}):
             yield (functools.partial(keras.metrics.MeanMetricWrapper, getattr(keras.losses, name), **arguments), name,
                    {}, prediction, labels)
 
@@ -252,6 +278,8 @@ class Losses(unittest.TestCase):
         with tf.GradientTape() as tape:
             values = getattr(keras.losses, name)(tf.constant(labels), x, **arguments)
             mean = tf.reduce_mean(values)
+        if 0 in (axis % prediction.ndim for axis in arguments.get("axis", ())) or not values.shape.rank:
+            values = tf.fill(len(prediction), mean)  # the value of each example is that of the batch
         return {"values": np.float64(values), "gradient": np.float64(tape.gradient(mean, x))}
 
 
@@ -296,6 +324,70 @@ class IgnoredClass(unittest.TestCase):
                 self.assertEqual(differences(got, exact, lambda: compute("float32"), 1e-5), [])
 
 
+def compiled(loss, shape, layers):
+    """Returns a compiled model, whose layers are the results of functions."""
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(4)
+    model = keras.Sequential([keras.Input(shape, name="x"), *[make() for make in layers]])
+    model.compile(keras.optimizers.SGD(0.5), loss(), run_eagerly=True, auto_scale_loss=False)
+    return model
+
+
+def losses_of_batches():
+    """Returns (what differs, loss, layers, labels, whether there are sample weights)."""
+    pixels = [lambda: keras.layers.Dense(2, activation="sigmoid", name="head")]
+    vectors = [keras.layers.Flatten, lambda: keras.layers.Dense(4, name="head"), keras.layers.UnitNormalization]
+    logits = [lambda: keras.layers.Dense(4, name="head")]
+    masks, groups = (RNG.random((6, 5, 2)) > 0.5).astype(np.float32), np.array([1, 2, 1, 7, 2, 1])
+    texts = np.array([[1, 2], [3, 0], [1, 1], [0, 0], [2, 3], [3, 3]])
+    for arguments in ({}, {"axis": (1, 2)}, {"reduction": "sum"}, {"reduction": "mean"}):
+        for weighted in (False, True):
+            yield f"dice {arguments}", functools.partial(keras.losses.Dice, **arguments), pixels, masks, weighted
+    for arguments in ({"axis": -1}, {"axis": (0, 1)}, {"axis": (0, 1), "reduction": "sum"}):
+        yield f"dice {arguments}", functools.partial(keras.losses.Dice, **arguments), pixels, masks, False
+    yield "a function", lambda: "tversky", pixels, masks, False
+    yield ("tversky", functools.partial(keras.losses.Tversky, alpha=0.3, beta=1.5, axis=[1, 2]), pixels, masks, True)
+    for weighted in (False, True):
+        yield ("circle", functools.partial(keras.losses.Circle, gamma=4.0, margin=0.3), vectors, groups, weighted)
+        yield "ctc", keras.losses.CTC, logits, texts, weighted
+    yield "circle, sum", functools.partial(keras.losses.Circle, gamma=2.0, reduction="sum"), vectors, groups, False
+
+
+class Steps(unittest.TestCase):
+    """Compares a step of training with losses of whole batches, of pairs and of sequences, with the settings of
+    compile() in the file."""
+    POINTS = RNG.standard_normal((6, 5, 3)).astype(np.float32)
+
+    def after_a_step(self, floatx, loss, layers, weights, labels, sample_weights):
+        model = compiled(loss, (5, 3), layers)
+        model.set_weights(weights)
+        model.train_on_batch(self.POINTS.astype(floatx), labels, sample_weight=sample_weights)
+        return {name: np.float64(value) for name, value in variables(model).items()}
+
+    def test_a_step_equals_that_of_keras(self):
+        for name, loss, layers, labels, weighted in losses_of_batches():
+            with self.subTest(name, weighted=weighted), tempfile.TemporaryDirectory() as folder:
+                model = compiled(loss, (5, 3), layers)
+                weights, given = model.get_weights(), None
+                arrays = {"x": self.POINTS, "y": labels}
+                if weighted:
+                    given = arrays["sample_weight"] = 2 * RNG.random(6).astype(np.float32)
+                compute = lambda floatx: in_type(
+                    floatx, lambda: self.after_a_step(floatx, loss, layers, weights, labels, given))
+                exact = compute("float64")
+                model.save(f"{folder}/model.keras")
+                np.savez(f"{folder}/train.npz", **arrays)
+                data = {"format": "npz", "file": f"{folder}/train.npz"}
+                if weighted:
+                    data["sample_weights"] = "sample_weight"
+                keys = {"model": {"file": f"{folder}/model.keras", "weights": f"{folder}/model.keras"},
+                        "batch_size": 6, "data": {"train": data}, "max_steps": 1, "model_dir": f"{folder}/run"}
+                train(keys)
+                reader = tf.train.load_checkpoint(f"{folder}/run")
+                got = {name: reader.get_tensor(name) for name in exact}
+                self.assertEqual(differences(got, exact, lambda: compute("float32"), 1e-5), [])
+
+
 class Metrics(unittest.TestCase):
     def compare(self, make, name, arguments, prediction, labels, mask=None, weights=None):
         """Compares the value of the metric after two batches with that of Keras."""
@@ -324,7 +416,7 @@ class Metrics(unittest.TestCase):
     def test_every_name_that_is_documented_is_compared(self):
         compared = {name for _, name, *_ in [*METRICS, *with_arguments()]}
         # Keras has no perplexity (tests/numerics/objectives_test.cc tests it), and clips only inside other losses.
-        self.assertEqual(documented() - compared, {"perplexity", "clipped_crossentropy"})
+        self.assertEqual(documented() - compared, {"perplexity", "clipped_crossentropy", *ONLY_LOSSES})
 
     def test_values_over_batches_equal_keras(self):
         for make, name, prediction, labels in METRICS:

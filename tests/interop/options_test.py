@@ -91,10 +91,10 @@ def pair(cell, **arguments):
 # layers need a function, because each model needs its own layers.
 OPTIONS = {
     "Softmax": [({}, {"inputs": STEPS, "mask": mask(5, 4)}), ({"axis": [1, 2]}, {"inputs": STEPS, "mask": mask(5, 4)})],
-    "Dropout": [({"rate": 0.5}, STEPS)],
+    "Dropout": [({"rate": 0.5}, STEPS), ({"rate": 0.5, "noise_shape": [None, 1, 4]}, STEPS)],
     "GaussianNoise": [({"stddev": 0.5}, STEPS)],
     "GaussianDropout": [({"rate": 0.5}, STEPS)],
-    "AlphaDropout": [({"rate": 0.5}, STEPS)],
+    "AlphaDropout": [({"rate": 0.5}, STEPS), ({"rate": 0.5, "noise_shape": [1, 5, 1]}, STEPS)],
     "SpatialDropout1D": [({"rate": 0.5}, STEPS)],
     "SpatialDropout2D": [({"rate": 0.5}, IMAGE)],
     "SpatialDropout3D": [({"rate": 0.5}, VOLUME)],
@@ -111,6 +111,12 @@ OPTIONS = {
                           "padding": border}, IMAGE) for border in ("valid", "same")],
     "Conv3DTranspose": [({"filters": 2, "kernel_size": [2, 3, 3], "strides": [2, 1, 3], "output_padding": [1, 0, 1],
                           "padding": border}, VOLUME) for border in ("valid", "same")],
+    # The kernels of TensorFlow need the same stride along both axes.
+    **{f"{kind}Conv{rank}D": [({**given, "kernel_size": size, "strides": strides, "dilation_rate": dilations,
+                                "padding": padding, "depth_multiplier": 2}, image)
+                              for strides, dilations in ((2, 2), (2, 3), (3, 2)) for padding in ("valid", "same")]
+       for kind, given in (("Depthwise", {}), ("Separable", {"filters": 3}))
+       for rank, size, image in ((1, 3, values(9, 4)), (2, [2, 3], values(8, 9, 2)))},
     "Rescaling": [({"scale": 1 / 255, "offset": -0.5}, given) for given in (PIXELS, COUNTS, DOUBLES)],
     "Dense": [({"units": 3}, given) for given in (PIXELS, COUNTS, DOUBLES)],
     "ReLU": [({}, COUNTS), ({"negative_slope": 0.2}, COUNTS)],
@@ -141,6 +147,14 @@ OPTIONS = {
         ({**HEADS, "sliding_window": 2}, {"query": QUERY, "value": QUERY, "use_causal_mask": True}),
         ({**HEADS, "attention_axes": [1]}, CROSS),
         ({**HEADS, "attention_axes": [1, 2]}, GRID),
+        *[({**HEADS, "attention_axes": axes, **more}, given)
+          for axes, given in (([1], {"query": values(2, 3, 4), "value": values(5, 3, 2)}),
+                              ([2], {"query": values(2, 3, 4), "value": values(2, 5, 2)}), ([-2], GRID),
+                              ([1, 3], {"query": values(2, 3, 4, 2), "value": values(3, 3, 2, 5)}))
+          for more in ({}, {"use_gate": True, "value_dim": 2, "output_shape": [3]})],
+        ({**HEADS, "attention_axes": [1]}, {**GRID, "return_attention_scores": True}),
+        ({**HEADS, "attention_axes": [2]}, {**GRID, "attention_mask": mask(2, 3, 3)}),
+        ({**HEADS, "attention_axes": [2]}, {**GRID, "value_mask": mask(2, 3), "return_attention_scores": True}),
         ({**HEADS, "dropout": 0.3}, CROSS),
         (HEADS, {**CROSS, "key": KEY}),
         (HEADS, {**CROSS, "return_attention_scores": True}),

@@ -58,6 +58,10 @@ def target(r, shape):
     return r.choice([(size,), (-1,), (first, size // first), (first, -1), (-1, first)])
 
 
+def noise_shape(r, shape):
+    return r.choice([None, [None, *[r.choice([None, 1]) for _ in shape[1:]]]])
+
+
 KERNEL = {"use_bias": FLAG, "activation": ACTIVATIONS, "kernel_initializer": INITIALIZERS,
           "bias_initializer": ["zeros", "ones", "random_uniform"]}
 RECURRENT = {"units": [1, 3], "activation": ["tanh", "sigmoid", "relu", "softsign"], "use_bias": FLAG,
@@ -138,10 +142,10 @@ LAYERS = {
     "CenterCrop": ((4,), {"height": cropped(1), "width": cropped(2)}),
     "RandomBrightness": ((4,), {"factor": [0.0], "value_range": [(0, 255), (-1, 1)]}),
     "RandomContrast": ((4,), {"factor": [0.0], "value_range": [(0, 255), (-1, 1)]}),
-    "Dropout": ((2, 3, 4), {"rate": [0.0]}),
+    "Dropout": ((2, 3, 4), {"rate": [0.0], "noise_shape": noise_shape}),
     "SpatialDropout1D": ((3,), {"rate": [0.0]}),
     "SpatialDropout2D": ((4,), {"rate": [0.0]}),
-    "AlphaDropout": ((2, 3, 4), {"rate": [0.0]}),
+    "AlphaDropout": ((2, 3, 4), {"rate": [0.0], "noise_shape": noise_shape}),
     "GaussianNoise": ((2, 3, 4), {"stddev": [0.0]}),
     "GaussianDropout": ((2, 3, 4), {"rate": [0.0]}),
     "BatchNormalization": ((2, 3, 4), {"axis": axis, "momentum": [0.99, 0.5], **NORMALIZATION}),

@@ -280,6 +280,78 @@ TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   EXPECT_LT(kept, kBatch * kSize);
 }
 
+// Equal outputs in training: with this noise_shape, a channel is kept or dropped in all steps.
+TEST(AttentionNumerics, NoiseShapeOfDropoutSharesTheNoise) {
+  const Values x = Waves(1.5);
+  const auto loss = [&](LayerConfig drop) {
+    Model model = Shaped(std::move(drop), {{kSteps, kSize}});
+    layers::EinsumDense scale;
+    scale.equation = "abc,c->abc";
+    scale.output_shape = {kSteps, kSize};
+    model.layers.push_back({.name = "scale", .config = scale});
+    model.calls.push_back({.layer = 2, .inputs = {{1, 0}}});
+    model.outputs = {{2, 0}};
+    return OneRun(model, Mode::kTrain, {x}).Get(kLoss)[0];
+  };
+  const float spatial = loss(layers::SpatialDropout1D{.rate = 0.5});
+  EXPECT_EQ(loss(layers::Dropout{.rate = 0.5, .noise_shape = {-1, 1, kSize}}), spatial);
+  EXPECT_EQ(loss(layers::Dropout{.rate = 0.5, .noise_shape = {kBatch, 1, -1}}), spatial);
+  EXPECT_NE(loss(layers::Dropout{.rate = 0.5}), spatial);
+  EXPECT_NE(loss(layers::AlphaDropout{.rate = 0.5, .noise_shape = {-1, 1, -1}}),
+            loss(layers::AlphaDropout{.rate = 0.5}));
+}
+
+// The groups are the rows of the first axis of positions, or of the second one, in a batch of
+// [rows,columns,elements].
+TEST(AttentionNumerics, AttentionAxesFormGroups) {
+  constexpr int64_t kRows = 2, kColumns = 3, kElements = 2;
+  const Values x = Waves(1.5, kRows * kColumns * kElements);
+  layers::MultiHeadAttention attend{.num_heads = 2, .key_dim = 3, .use_gate = true};
+  for (const int64_t axis : {1, 2}) {
+    attend.attention_axes = {axis};
+    const std::vector<int64_t> shape = {kRows, kColumns, kElements};
+    const Values got = Predict(attend, {shape, shape}, {x, x});
+    const int64_t groups = axis == 1 ? kColumns : kRows, positions = axis == 1 ? kRows : kColumns;
+    for (int64_t group = 0; group < groups; ++group) {
+      const auto place = [&](int64_t n, int64_t position, int64_t element) {
+        const int64_t row = axis == 1 ? position : group, column = axis == 1 ? group : position;
+        return static_cast<size_t>(((n * kRows + row) * kColumns + column) * kElements + element);
+      };
+      Values own, wanted;
+      for (int64_t i = 0; i < kBatch * positions * kElements; ++i) {
+        const size_t at =
+            place(i / kElements / positions, i / kElements % positions, i % kElements);
+        own.push_back(x[at]);
+        wanted.push_back(got[at]);
+      }
+      attend.attention_axes = {};
+      const Values alone =
+          Predict(attend, {{positions, kElements}, {positions, kElements}}, {own, own});
+      ASSERT_EQ(alone.size(), wanted.size());
+      for (size_t i = 0; i < alone.size(); ++i) EXPECT_NEAR(wanted[i], alone[i], 1e-5) << i;
+    }
+  }
+}
+
+TEST(AttentionNumerics, ErrorsOfAxesAndNoiseNameTheShape) {
+  const auto error = [](LayerConfig layer, const std::vector<TensorType>& in) {
+    return std::string(Message(layer.OutputTypes(in).status()));
+  };
+  const TensorType wide{DType::kFloat32, {2, 3, 4}}, narrow{DType::kFloat32, {2, 5, 4}};
+  const auto attend = [&](std::vector<int64_t> axes) {
+    return layers::MultiHeadAttention{.key_dim = 3, .attention_axes = std::move(axes)};
+  };
+  EXPECT_EQ(error(attend({2, 1}), {wide, wide}),
+            "attention_axes: expected axes from 1 to 2, in ascending order, for inputs [2,3,4] "
+            "(axis 0 is the batch), got 1");
+  EXPECT_EQ(error(attend({1}), {wide, narrow}),
+            "attention_axes: expected inputs that have the same sizes along the other axes of "
+            "positions, got [2,3,4] and [2,5,4]");
+  EXPECT_EQ(error(layers::Dropout{.rate = 0.5, .noise_shape = {-1, 2}}, {wide}),
+            "noise_shape: expected null, 1 or the size of the input for the batch and for each "
+            "axis of [2,3,4]");
+}
+
 // Checks the statistics of the batch, which are read from the moving statistics of a
 // BatchNormalization with momentum 0.
 TEST(AttentionNumerics, AlphaDropoutMovesAndScales) {

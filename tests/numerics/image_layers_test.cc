@@ -125,6 +125,22 @@ TEST(ImageLayers, DilatedConvolutionThatKeepsTheSize) {
   });
 }
 
+TEST(ImageLayers, DepthwiseConvolutionWithStridesAndDilations) {
+  const Images in = Input();
+  layers::DepthwiseConv2D layer;
+  layer.use_bias = false;
+  layer.window = {.size = {2, 2}, .strides = {2, 1}, .dilations = {2, 2}};
+  const Kernel kernel("kernel", {2, 2, kChannels, 1});
+  Expect(Outputs(layer, in, {2, 2, kChannels}), [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+    double sum = 0;
+    for (int64_t i = 0; i < 4; ++i) {
+      const int64_t ky = i / 2, kx = i % 2;
+      sum += in.At(n, 2 * y + 2 * ky, x + 2 * kx, c) * kernel.At(ky, kx, c, 0);
+    }
+    return sum;
+  });
+}
+
 TEST(ImageLayers, CausalConvolutionSeesNoLaterStep) {
   Images in = Input();  // the layer treats the images as rows of 20 steps
   const Model model = Sequential("m", {{.name = "row", .config = layers::Reshape{{20, 4}}},

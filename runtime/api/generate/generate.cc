@@ -48,6 +48,7 @@ std::string ClassNameOf(const std::string& name) {
       {"sgd", "SGD"},
       {"rmsprop", "RMSprop"},
       {"adamw", "AdamW"},
+      {"ctc", "CTC"},
       {"kl_divergence", "KLDivergence"}};
   const auto own = kOwnSpelling.find(name);
   if (own != kOwnSpelling.end()) return own->second;

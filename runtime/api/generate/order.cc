@@ -42,6 +42,7 @@ constexpr Move kMoves[] = {
     {"Bidirectional", "backward_layer", "merge_mode"},
     {"DepthwiseConv1D", "depth_multiplier", "padding"},
     {"DepthwiseConv2D", "depth_multiplier", "padding"},
+    {"Dice", "axis", "reduction"},
     {"GRU", "reset_after", "go_backwards"},
     {"GRUCell", "reset_after", "recurrent_dropout"},
     {"IntegerLookup", "mask_token", "max_tokens"},
@@ -52,6 +53,7 @@ constexpr Move kMoves[] = {
     {"RandomTranslation", "seed", "interpolation"},
     {"RandomZoom", "seed", "interpolation"},
     {"SimpleRNN", "seed", "go_backwards"},
+    {"Tversky", "axis", "reduction"},
 };
 
 void Gather(const std::vector<std::string_view>& names, std::vector<GeneratedField>& fields) {

@@ -30,6 +30,12 @@ StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   return CompiledObject{TrainingName(name), name, field["no arguments"]};
 }
 
+// Returns whether the object is a loss that sums over the axes of its argument `axis`, and over all
+// axes without it.
+bool SumsOverAxes(const CompiledObject& object) {
+  return object.name == "dice" || object.name == "tversky";
+}
+
 // Returns whether the argument can be ignored because this program always behaves in this way. The
 // intersections over unions (io_u) count in integers.
 bool IsImplied(const CompiledObject& object, const std::string& name, const Json& value) {
@@ -40,7 +46,8 @@ bool IsImplied(const CompiledObject& object, const std::string& name, const Json
     const StatusOr<std::string> policy = JsonField(value)["config"]["name"].String();
     return value == "float32" || (policy.ok() && *policy == "float32");
   }
-  return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
+  return (name == "axis" && value == -1 && !SumsOverAxes(object)) ||
+         (name == "reduction" && value == "auto");
 }
 
 // Removes `from_logits: false` from a metric, unless the metric would then inherit `true` from the
@@ -68,6 +75,11 @@ StatusOr<Json> LossKeys(const JsonField& field) {
   RETURN_IF_ERROR(Annotate(model::ParseLoss(loss.name).status(), field.path()));
   Json keys = {{"name", loss.name}};
   RETURN_IF_ERROR(AddArguments(loss, keys));
+  // Both names have the same meaning.
+  if (keys.contains("reduction") && keys["reduction"] == "mean")
+    keys["reduction"] = "sum_over_batch_size";
+  if (SumsOverAxes(loss) && keys.contains("axis") && keys["axis"].is_number())
+    keys["axis"] = Json::array({keys["axis"]});
   return keys;
 }
 

@@ -234,10 +234,34 @@ TEST(CompileConfig, ImpliedArgumentsOfIntersectionsOverUnionsAreLeftOut) {
       << "which the metric rejects, because its counts would not be integers";
 }
 
+// A single axis becomes a list, also -1, which is implied in other losses. Keras expects integers.
+TEST(CompileConfig, LossesThatSumOverAxesKeepThem) {
+  const auto axis = [](const std::string& value) {
+    return Objective(StrCat(R"({"loss": {"class_name": "Dice", "config": {"axis": )", value,
+                            R"(, "reduction": "mean"}}})"),
+                     kOne);
+  };
+  EXPECT_EQ(axis("-1"),
+            R"({"loss":{"axis":[-1],"name":"dice","reduction":"sum_over_batch_size"}})");
+  EXPECT_EQ(axis("[1, 2]"),
+            R"({"loss":{"axis":[1,2],"name":"dice","reduction":"sum_over_batch_size"}})");
+  EXPECT_EQ(axis("null"), R"({"loss":{"name":"dice","reduction":"sum_over_batch_size"}})");
+  const Json keys = Parsed(R"({"loss": {"name": "tversky", "axis": [1.0, 2.0]},
+      "loss_weight": 1.0, "optimizer": {"name": "sgd"}})");
+  const auto written = MakeCompileConfig(std::span(&keys, 1), {}, /*scales_loss=*/false);
+  EXPECT_EQ((*written)["loss"]["class_name"], "Tversky");
+  EXPECT_EQ((*written)["loss"]["config"]["axis"].dump(), "[1,2]");
+  const Json ctc = Parsed(R"({"loss": {"name": "ctc"}, "loss_weight": 1.0,
+                              "optimizer": {"name": "sgd"}})");
+  EXPECT_EQ((*MakeCompileConfig(std::span(&ctc, 1), {}, false))["loss"]["class_name"], "CTC");
+  EXPECT_EQ(Objective(R"({"loss": {"class_name": "CTC", "config": {}}})", kOne),
+            R"({"loss":{"name":"ctc"}})");
+}
+
 TEST(CompileConfig, UnknownLossesAndMetricsAreNamed) {
-  EXPECT_EQ(Objective(R"({"loss": {"class_name": "Tversky", "config": {"beta": 0.5}}})", kOne)
-                .substr(0, 61),
-            "compile_config.loss: loss tversky is not supported; known: sp");
+  EXPECT_EQ(Objective(R"({"loss": {"class_name": "Wasserstein", "config": {"beta": 0.5}}})", kOne)
+                .substr(0, 65),
+            "compile_config.loss: loss wasserstein is not supported; known: sp");
   EXPECT_EQ(Objective(R"({"loss": "categorical_cross_entropy"})", kOne),
             "compile_config.loss: loss categorical_cross_entropy is not supported; did you mean "
             "\"categorical_crossentropy\"?");

@@ -34,6 +34,7 @@ struct Irregular {
   bool loss, metric;
 };
 constexpr Irregular kIrregular[] = {{"KLDivergence", "kl_divergence", true, true},
+                                    {"CTC", "ctc", true, false},
                                     {"LogCoshError", "log_cosh", false, true},
                                     {"AUC", "auc", false, true},
                                     {"FBetaScore", "fbeta_score", false, true},

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/compile_names.h"
@@ -52,6 +53,7 @@ Json SerializedLossScale(Json inner) {
 Json SerializedLoss(const Json& keys) {
   Json config = keys;
   config.erase("name");
+  if (config.contains("axis")) config["axis"] = config["axis"].get<std::vector<int64_t>>();
   return Serialized("keras.losses",
                     ClassName(keys["name"].get_ref<const std::string&>(), /*metric=*/false),
                     std::move(config));

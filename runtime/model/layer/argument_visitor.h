@@ -91,7 +91,8 @@ class ArgumentVisitor {
   virtual void Axes(std::string_view name, std::vector<int64_t>& value) = 0;
   // Like Axes, but the argument may be absent; `value` is then empty.
   virtual void OptionalAxes(std::string_view name, std::vector<int64_t>& value) = 0;
-  // A list of sizes, or a single size. In `value`, -1 represents null.
+  // A list of sizes, or a single size. In `value`, -1 represents null. If the argument is absent,
+  // `value` is empty.
   virtual void Sizes(std::string_view name, std::vector<int64_t>& value) = 0;
   virtual void Activation(std::string_view name, ActivationKind& value, bool required) = 0;
   virtual void Initializer(std::string_view name, model::Initializer& value) = 0;

@@ -128,6 +128,7 @@ std::vector<Output> Attention::Apply(LayerCall& call) const {
 void AdditiveAttention::Arguments(ArgumentVisitor& visitor) {
   visitor.Flag("use_scale", use_scale);
   Visit(visitor);
+  visitor.Ignored("score_mode");  // Keras accepts it, because Attention has it, and ignores it
 }
 
 std::vector<VariableSpec> AdditiveAttention::Variables(std::span<const TensorType> in) const {

@@ -217,7 +217,7 @@ void ConvLSTM<kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Flag("return_state", return_state);
   visitor.Flag("go_backwards", go_backwards);
   visitor.Only("stateful", "false");
-  visitor.Retired("zero_output_for_mask", "false");  // there are no masks
+  visitor.Ignored("zero_output_for_mask");  // there are no masks
   visitor.Retired("time_major", "false");
   visitor.Ignored("unroll");  // only affects how Keras computes the result
 }

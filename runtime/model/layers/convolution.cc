@@ -68,7 +68,6 @@ Status CheckDepth(const VolumeWindow& window) {
 }
 
 StatusOr<Shape> Convolved(const WindowArguments& arguments, const Shape& in, int64_t channels) {
-  RETURN_IF_ERROR(ExpectNotBoth(arguments));
   if (arguments.size.size() == 3) {
     ASSIGN_OR_RETURN(const VolumeWindow volume, VolumeWindowOver(arguments, in));
     RETURN_IF_ERROR(CheckDepth(volume));
@@ -140,6 +139,7 @@ void Conv<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> Conv<kRank>::OutputShape(const Shape& in) const {
+  RETURN_IF_ERROR(ExpectNotBoth(window));
   ASSIGN_OR_RETURN(Shape out, Convolved(window, in, filters));
   if (in.dim(-1) % groups == 0 && filters % groups == 0) return out;
   return InvalidArgument("expected numbers of channels and of filters that ", groups,
@@ -326,6 +326,7 @@ void ConvTranspose<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> ConvTranspose<kRank>::OutputShape(const Shape& in) const {
+  RETURN_IF_ERROR(ExpectNotBoth(window));
   RETURN_IF_ERROR(Convolved(WindowArguments::Ones(kRank), in, in.dim(-1)).status());
   RETURN_IF_ERROR(CheckOutputPadding(*this));
   const Shape out = Enlarged(*this, in);

@@ -1,10 +1,12 @@
 #include "runtime/model/layers/multi_head_attention.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/layer/activation.h"
@@ -24,9 +26,9 @@ int64_t ProductOf(std::span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Returns the number of positions of an example: the product of all dimensions except the last.
-int64_t Positions(const Shape& example) {
-  return ProductOf(std::span(example.dims()).first(example.dims().size() - 1));
+// Returns the sizes of the axes of positions of an example: all but the last one.
+std::vector<int64_t> PositionsOf(const Shape& example) {
+  return {example.dims().begin(), example.dims().end() - 1};
 }
 
 // Multiplies x by the kernel, summing over the last `axes` axes of x, which must match the first
@@ -48,6 +50,73 @@ Output SplitHeads(Builder& b, Output x, int64_t heads) {
       graph::Reshape(b, x, {shape.dim(0), shape.dim(1), heads, shape.dim(2) / heads});
   return Transpose(b, split, {0, 2, 1, 3});
 }
+
+// Splits the axes of positions of a query, a key or a value into those over which attention is
+// computed, and the others, which divide the positions into groups. Attention is computed within
+// each group.
+class Groups {
+ public:
+  // `dims` are the sizes of the axes of positions, and `axes` the indices of those for attention,
+  // in ascending order.
+  Groups(std::vector<int64_t> dims, const std::vector<size_t>& axes) : dims_(std::move(dims)) {
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      const bool attends = std::ranges::find(axes, i) != axes.end();
+      (attends ? inner_ : outer_).push_back(i);
+    }
+  }
+
+  // Return the sizes of the axes of the groups, and of those over which attention is computed.
+  std::vector<int64_t> outer() const { return Sizes(outer_); }
+  std::vector<int64_t> inner() const { return Sizes(inner_); }
+
+  // Converts [batch,…dims] or [batch,…dims,elements] to [batch·groups,positions,elements], where
+  // `positions` is the number of positions of a group. The axes of positions may already be one
+  // axis. If there is only one group, returns x.
+  Output Split(Builder& b, Output x, int64_t elements) const {
+    if (outer_.empty() || !b.ok()) return x;
+    const int64_t batch = b.shape(x).dim(0);
+    const auto last = static_cast<int64_t>(dims_.size()) + 1;
+    std::vector<int64_t> order = {0};
+    for (const auto* axes : {&outer_, &inner_})
+      for (const size_t axis : *axes) order.push_back(static_cast<int64_t>(axis) + 1);
+    order.push_back(last);
+    const Output moved = Transpose(b, graph::Reshape(b, x, Whole(batch, elements)), order);
+    return graph::Reshape(b, moved, {batch * ProductOf(outer()), ProductOf(inner()), elements});
+  }
+
+  // The inverse of Split: returns [batch,…dims,elements], or x if there is only one group.
+  Output Join(Builder& b, Output x) const {
+    if (outer_.empty() || !b.ok()) return x;
+    const int64_t batch = b.shape(x).dim(0) / ProductOf(outer());
+    std::vector<int64_t> dims = {batch}, order(dims_.size() + 2);
+    int64_t next = 1;
+    for (const auto* axes : {&outer_, &inner_}) {
+      for (const size_t axis : *axes) {
+        dims.push_back(dims_[axis]);
+        order[axis + 1] = next++;
+      }
+    }
+    dims.push_back(b.shape(x).dim(2));
+    order.back() = next;
+    return Transpose(b, graph::Reshape(b, x, Shape(std::move(dims))), order);
+  }
+
+ private:
+  std::vector<int64_t> Sizes(const std::vector<size_t>& axes) const {
+    std::vector<int64_t> sizes;
+    for (const size_t axis : axes) sizes.push_back(dims_[axis]);
+    return sizes;
+  }
+  Shape Whole(int64_t batch, int64_t elements) const {
+    std::vector<int64_t> dims = {batch};
+    dims.insert(dims.end(), dims_.begin(), dims_.end());
+    dims.push_back(elements);
+    return Shape(std::move(dims));
+  }
+
+  std::vector<int64_t> dims_;
+  std::vector<size_t> inner_, outer_;
+};
 
 // Converts [batch,heads,positions,size] to [batch,positions,heads·size].
 Output JoinHeads(Builder& b, Output x) {
@@ -128,19 +197,39 @@ Status MultiHeadAttention::CheckInputs(std::span<const TensorType> in) const {
                          of_value.ToString(), " and ", of_key.ToString());
 }
 
+StatusOr<std::vector<size_t>> MultiHeadAttention::AttentionAxes(
+    std::span<const TensorType> in) const {
+  const Shape &of_query = in[0].shape, &of_value = in[1].shape;
+  const int rank = of_query.rank();
+  std::vector<size_t> axes;
+  for (int64_t axis : attention_axes) {
+    if (axis < 0) axis += rank + 1;
+    const bool fits =
+        axis >= 1 && axis < rank && (axes.empty() || static_cast<size_t>(axis - 1) > axes.back());
+    if (!fits) {
+      return InvalidArgument("attention_axes: expected axes from 1 to ", rank - 1,
+                             ", in ascending order, for inputs ", of_query.ToString(),
+                             " (axis 0 is the batch), got ", axis);
+    }
+    axes.push_back(static_cast<size_t>(axis - 1));
+  }
+  if (axes.empty()) {
+    const size_t all = static_cast<size_t>(std::max(rank, of_value.rank())) - 1;
+    for (size_t axis = 0; axis < all; ++axis) axes.push_back(axis);
+  }
+  const Groups queries(PositionsOf(of_query), axes), keys(PositionsOf(of_value), axes);
+  if (queries.outer() == keys.outer()) return axes;
+  return InvalidArgument(
+      "attention_axes: expected inputs that have the same sizes along the other ",
+      "axes of positions, got ", of_query.ToString(), " and ", of_value.ToString());
+}
+
 StatusOr<std::vector<TensorType>> MultiHeadAttention::OutputTypes(
     std::span<const TensorType> in) const {
   RETURN_IF_ERROR(CheckInputs(in));
   const Shape &of_query = in[0].shape, &of_value = in[1].shape;
   const int rank = of_query.rank();
-  std::vector<int64_t> all;
-  for (int axis = 1; axis < rank; ++axis) all.push_back(axis);
-  std::vector<int64_t> axes;
-  for (int64_t axis : attention_axes) axes.push_back(axis < 0 ? axis + rank + 1 : axis);
-  if (!axes.empty() && axes != all) {
-    return InvalidArgument("attention_axes must be all axes but the first and the last one of ",
-                           of_query.ToString(), " (axis 0 is the batch), or absent");
-  }
+  ASSIGN_OR_RETURN(const std::vector<size_t> axes, AttentionAxes(in));
   const bool one_axis = rank == 2 && of_value.rank() == 2;
   if (!one_axis && (use_causal_mask || sliding_window))
     return InvalidArgument(
@@ -153,9 +242,13 @@ StatusOr<std::vector<TensorType>> MultiHeadAttention::OutputTypes(
   std::vector<int64_t> steps(of_value.dims().begin(), of_value.dims().end() - 1);
   RETURN_IF_ERROR(CheckMask(in, value_mask, Shape(steps)));
   RETURN_IF_ERROR(CheckMask(in, key_mask, Shape(steps)));
-  std::vector<int64_t> pairs(of_query.dims().begin(), of_query.dims().end() - 1);
-  pairs.insert(pairs.end(), steps.begin(), steps.end());
-  RETURN_IF_ERROR(CheckMask(in, attention_mask, Shape(pairs)));
+  const Groups queries(PositionsOf(of_query), axes), keys(PositionsOf(of_value), axes);
+  std::vector<int64_t> pairs = queries.inner();
+  const std::vector<int64_t> inner_keys = keys.inner(), groups = queries.outer();
+  pairs.insert(pairs.end(), inner_keys.begin(), inner_keys.end());
+  std::vector<int64_t> masked = groups;
+  masked.insert(masked.end(), pairs.begin(), pairs.end());
+  RETURN_IF_ERROR(CheckMask(in, attention_mask, Shape(std::move(masked))));
   std::vector<int64_t> dims(of_query.dims().begin(), of_query.dims().end() - 1);
   for (int64_t dim : output_shape)
     if (dim < 1) return InvalidArgument("expected an output_shape of numbers above 0, got ", dim);
@@ -164,6 +257,7 @@ StatusOr<std::vector<TensorType>> MultiHeadAttention::OutputTypes(
   std::vector<TensorType> types = {{in[0].dtype, Shape(std::move(dims))}};
   if (return_attention_scores) {
     pairs.insert(pairs.begin(), num_heads);
+    pairs.insert(pairs.begin(), groups.begin(), groups.end());
     types.push_back({in[0].dtype, Shape(std::move(pairs))});
   }
   return types;
@@ -207,6 +301,39 @@ std::vector<TensorType> InFloat32(std::vector<TensorType> types) {
   return types;
 }
 
+// Converts a mask [batch,…] of all positions to [batch·groups,positions].
+Output Flattened(Builder& b, const Groups& groups, Output mask) {
+  const Output flat = groups.Split(b, mask, 1);
+  if (!b.ok()) return {};
+  return graph::Reshape(b, flat, {b.shape(flat).dim(0), b.shape(flat).dim(1)});
+}
+
+// Returns the combination of all masks, which broadcasts to [batch·groups,heads,T,S], or an invalid
+// Output if there are none.
+Output CombinedMask(const MultiHeadAttention& layer, const LayerCall& call, const Groups& of_query,
+                    const Groups& of_value) {
+  Builder& b = call.b;
+  const int64_t queries = ProductOf(of_query.inner()), keys = ProductOf(of_value.inner());
+  const auto input = [&](int index) { return call.inputs[static_cast<size_t>(index)]; };
+  const auto of = [&](const Groups& groups, int given, int from) {
+    const Output own = given == kNoInput ? call.mask(static_cast<size_t>(from)) : input(given);
+    return own.valid() && !groups.outer().empty() ? Flattened(b, groups, own) : own;
+  };
+  AttentionMask mask(b);
+  constexpr int kRank = 4;  // [batch·groups,heads,T,S]
+  mask.AddQueries(of(of_query, kNoInput, layer.query), kRank);
+  mask.AddKeys(of(of_value, layer.value_mask, layer.value), kRank);
+  if (layer.key != kNoInput || layer.key_mask != kNoInput) {
+    const int key = layer.key == kNoInput ? layer.value : layer.key;
+    mask.AddKeys(of(of_value, layer.key_mask, key), kRank);
+  }
+  if (layer.use_causal_mask) mask.AddCausal(queries, keys);
+  if (layer.sliding_window) mask.AddWindow(queries, keys, *layer.sliding_window);
+  if (layer.attention_mask != kNoInput)
+    mask.Add(graph::Reshape(b, input(layer.attention_mask), {-1, 1, queries, keys}));
+  return mask.combined();
+}
+
 }  // namespace
 
 std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
@@ -224,42 +351,36 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
   const auto projected = [&](Output x, int axes = 1) { return penalized(product(x, axes)); };
   const auto input = [&](int index) { return call.inputs[static_cast<size_t>(index)]; };
   const int key_input = key == kNoInput ? value : key;
-  const int64_t queries = Positions(ExampleOf(b.shape(input(query))));
-  const int64_t keys = Positions(ExampleOf(b.shape(input(value))));
+  const std::vector<TensorType> in = InFloat32(call.ExampleTypes());
+  const std::vector<size_t> axes = *AttentionAxes(in);
+  const Groups of_query(PositionsOf(ExampleOf(b.shape(input(query)))), axes);
+  const Groups of_value(PositionsOf(ExampleOf(b.shape(input(value)))), axes);
+  const auto split = [&](const Groups& groups, Output x, int64_t size) {
+    return SplitHeads(b, groups.Split(b, x, num_heads * size), num_heads);
+  };
 
   const Output scale = Scalar(b, b.dtype(call.x()), 1 / std::sqrt(static_cast<double>(key_dim)));
-  const Output q = SplitHeads(b, Mul(b, projected(input(query)), scale), num_heads);
-  const Output k = SplitHeads(b, projected(input(key_input)), num_heads);
+  const Output q = split(of_query, Mul(b, projected(input(query)), scale), key_dim);
+  const Output k = split(of_value, projected(input(key_input)), key_dim);
   const Output gate = use_gate ? penalized(Sigmoid(b, product(input(query)))) : Output();
-  const Output v = SplitHeads(b, projected(input(value)), num_heads);
+  const Output v = split(of_value, projected(input(value)), value_size());
 
-  AttentionMask mask(b);
-  constexpr int kRank = 4;  // [batch,heads,T,S]
-  const auto of = [&](int given, int from) {
-    return given == kNoInput ? call.mask(static_cast<size_t>(from)) : input(given);
-  };
-  mask.AddQueries(call.mask(static_cast<size_t>(query)), kRank);
-  mask.AddKeys(of(value_mask, value), kRank);
-  if (key != kNoInput || key_mask != kNoInput) mask.AddKeys(of(key_mask, key_input), kRank);
-  if (use_causal_mask) mask.AddCausal(queries, keys);
-  if (sliding_window) mask.AddWindow(queries, keys, *sliding_window);
-  if (attention_mask != kNoInput)
-    mask.Add(graph::Reshape(b, input(attention_mask), {call.batch_size(), 1, queries, keys}));
-
+  const Output mask = CombinedMask(*this, call, of_query, of_value);
   const Output scores = BatchMatMul(b, q, k, false, true);
   // As in Keras, the result for a query that attends to no key is 0 only in these cases.
   const bool clears = dropout > 0 || return_attention_scores || call.ExampleShape().rank() > 2;
   const Output weights =
-      !mask.combined().valid() ? graph::Softmax(b, scores)
-      : clears                 ? MaskedSoftmax(b, scores, mask.combined(), {3})
-                               : graph::Softmax(b, Select(b, mask.combined(), scores,
-                                                          Scalar(b, b.dtype(scores), LargeNegative(b, scores))));
+      !mask.valid() ? graph::Softmax(b, scores)
+      : clears      ? MaskedSoftmax(b, scores, mask, {3})
+                    : graph::Softmax(b, Select(b, mask, scores,
+                                               Scalar(b, b.dtype(scores), LargeNegative(b, scores))));
   const bool drops = call.training && dropout > 0;
   const Output kept =
       drops ? graph::Dropout(b, weights, call.step, call.seed, dropout, call.replica) : weights;
   Output heads = JoinHeads(b, BatchMatMul(b, kept, v));
-  if (use_gate) heads = Mul(b, heads, gate);
-  const std::vector<TensorType> types = *OutputTypes(InFloat32(call.ExampleTypes()));
+  if (use_gate) heads = Mul(b, heads, of_query.Split(b, gate, num_heads * value_size()));
+  heads = of_query.Join(b, heads);
+  const std::vector<TensorType> types = *OutputTypes(in);
   std::vector<Output> outputs = {
       graph::Reshape(b, projected(heads, 2), Batched(call.batch_size(), types[0].shape))};
   if (return_attention_scores)

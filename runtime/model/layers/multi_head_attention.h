@@ -11,7 +11,8 @@ namespace tfjob::model::layers {
 // value is also the key. Each head projects the query and the key to key_dim elements, and the
 // value to value_dim elements. From these projections, the head computes softmax(query·keyᵀ /
 // √key_dim)·value. The concatenated results of the heads are projected to `output_shape`, or to the
-// query's size. T and S may represent several axes.
+// query's size. T and S may represent several axes. `attention_axes` may leave out some of them.
+// Each position then attends only to the positions that have the same indices along the others.
 //
 // The variables are the same as in Keras: query/kernel [d,heads,key_dim] and query/bias
 // [heads,key_dim]; then those of key, of gate (if use_gate is set; with value_dim) and of value, in
@@ -38,7 +39,7 @@ struct MultiHeadAttention {
   bool use_bias = true;
   bool use_gate = false;  // multiplies the heads' results by sigmoid(projected query)
   std::vector<int64_t> output_shape;
-  std::vector<int64_t> attention_axes;  // only the default, all inner axes, is supported
+  std::vector<int64_t> attention_axes;  // of the batch of queries; empty for all inner axes
   std::optional<int64_t> sliding_window;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
@@ -59,6 +60,8 @@ struct MultiHeadAttention {
 
  private:
   int64_t value_size() const { return value_dim.value_or(key_dim); }
+  // Returns the indices of the axes of an example over which attention is computed.
+  StatusOr<std::vector<size_t>> AttentionAxes(std::span<const TensorType> in) const;
   Status CheckInputs(std::span<const TensorType> in) const;
   Status CheckMask(std::span<const TensorType> in, int mask, const Shape& expected) const;
 };

@@ -1,6 +1,7 @@
 #include "runtime/model/layers/noise.h"
 
 #include <cmath>
+#include <utility>
 
 #include "runtime/graph/ops.h"
 
@@ -23,15 +24,47 @@ graph::Output Kept(const LayerCall& call, const Shape& shape, double rate) {
   return graph::Dropout(call.b, ones, call.step, call.seed, rate, call.replica);
 }
 
+// Returns `in`, or InvalidArgument if the noise_shape does not fit examples of this shape.
+StatusOr<Shape> FittingNoise(const std::vector<int64_t>& noise_shape, const Shape& in) {
+  bool fits = noise_shape.empty() || noise_shape.size() == in.dims().size() + 1;
+  for (size_t i = 1; fits && i < noise_shape.size(); ++i) {
+    const int64_t size = noise_shape[i];
+    fits = size < 0 || size == 1 || size == in.dims()[i - 1];
+  }
+  if (fits) return in;
+  return InvalidArgument(
+      "noise_shape: expected null, 1 or the size of the input for the batch and ",
+      "for each axis of ", in.ToString());
+}
+
+// Returns the shape of the noise for a call. FittingNoise must have accepted the examples. Reports
+// an error to the builder if noise_shape states another batch size.
+Shape NoiseShape(const LayerCall& call, const std::vector<int64_t>& noise_shape) {
+  std::vector<int64_t> dims = call.b.shape(call.x()).dims();
+  if (!noise_shape.empty() && noise_shape[0] > 1 && noise_shape[0] != dims[0]) {
+    call.b.Fail(InvalidArgument("noise_shape: expected null, 1 or the batch size, ", dims[0],
+                                ", as its first size, got ", noise_shape[0]));
+  }
+  for (size_t i = 0; i < noise_shape.size(); ++i) {
+    if (noise_shape[i] == 1) dims[i] = 1;
+  }
+  return Shape(std::move(dims));
+}
+
 }  // namespace
 
 void Dropout::Arguments(ArgumentVisitor& visitor) {
   visitor.Number("rate", rate, kRate);
+  visitor.Sizes("noise_shape", noise_shape);
   visitor.Optional("seed", seed);
-  visitor.Only("noise_shape", "null");
+}
+StatusOr<Shape> Dropout::OutputShape(const Shape& in) const {
+  return FittingNoise(noise_shape, in);
 }
 graph::Output Dropout::Apply(const LayerCall& call) const {
   if (!call.training || rate == 0) return call.x();
+  if (!noise_shape.empty())
+    return graph::Mul(call.b, call.x(), Kept(call, NoiseShape(call, noise_shape), rate));
   return graph::Dropout(call.b, call.x(), call.step, call.seed, rate, call.replica);
 }
 
@@ -79,8 +112,11 @@ template struct SpatialDropout<3>;
 
 void AlphaDropout::Arguments(ArgumentVisitor& visitor) {
   visitor.Number("rate", rate, kRate);
+  visitor.Sizes("noise_shape", noise_shape);
   visitor.Optional("seed", seed);
-  visitor.Only("noise_shape", "null");
+}
+StatusOr<Shape> AlphaDropout::OutputShape(const Shape& in) const {
+  return FittingNoise(noise_shape, in);
 }
 graph::Output AlphaDropout::Apply(const LayerCall& call) const {
   if (!call.training || rate == 0) return call.x();
@@ -88,7 +124,8 @@ graph::Output AlphaDropout::Apply(const LayerCall& call) const {
   const auto number = [&](double value) { return Scalar(b, b.dtype(call.x()), value); };
   constexpr double kLeast = -1.6732632423543772 * 1.0507009873554805;
   const double factor = 1 / std::sqrt((1 - rate) * (1 + rate * kLeast * kLeast));
-  const graph::Output kept = graph::Mul(b, Kept(call, b.shape(call.x()), rate), number(1 - rate));
+  const graph::Output kept =
+      graph::Mul(b, Kept(call, NoiseShape(call, noise_shape), rate), number(1 - rate));
   const graph::Output dropped = graph::Mul(b, graph::Sub(b, number(1), kept), number(kLeast));
   const graph::Output y = graph::Add(b, graph::Mul(b, call.x(), kept), dropped);
   return graph::Add(b, graph::Mul(b, y, number(factor)), number(-factor * kLeast * rate));

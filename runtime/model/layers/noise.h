@@ -11,9 +11,13 @@ struct Dropout {
   static constexpr bool kSupportsMasking = true;
   double rate = 0;
   std::optional<int64_t> seed = {};  // stored but not used: dropout uses the run's seed
+  // The shape in which elements are drawn, with the axis of the batch. Along axes of size 1, all
+  // elements are kept or dropped together; -1 stands for the size of the input. Empty: the input's
+  // shape.
+  std::vector<int64_t> noise_shape = {};
 
   void Arguments(ArgumentVisitor& visitor);
-  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  StatusOr<Shape> OutputShape(const Shape& in) const;
   graph::Output Apply(const LayerCall& call) const;
 };
 
@@ -67,9 +71,10 @@ struct AlphaDropout {
   static constexpr bool kSupportsMasking = true;
   double rate = 0;
   std::optional<int64_t> seed = {};
+  std::vector<int64_t> noise_shape = {};  // as in Dropout
 
   void Arguments(ArgumentVisitor& visitor);
-  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  StatusOr<Shape> OutputShape(const Shape& in) const;
   graph::Output Apply(const LayerCall& call) const;
 };
 

@@ -32,8 +32,8 @@ struct WindowArguments {
   StatusOr<Window> Over(const Shape& example) const;
 };
 
-// Returns InvalidArgument if the windows have both strides and dilations above 1, which neither
-// TensorFlow nor Keras supports.
+// Returns InvalidArgument if the windows have both strides and dilations above 1, which Keras
+// allows only in depthwise and separable convolutions.
 Status ExpectNotBoth(const WindowArguments& window);
 
 // Returns [1,height,width,channels] for examples of shape [height,width,channels], and

@@ -9,6 +9,8 @@
 namespace tfjob::model::losses {
 namespace {
 
+constexpr double kFocalAlpha = 0.25, kFocalGamma = 2;
+
 // Returns the logits, in the shape of the prediction. As in Keras, if the prediction is the result
 // of `op`, the logits are the operand of `op`, regardless of `from_logits`. Otherwise, returns the
 // prediction itself if `from_logits` is true, and an invalid Output if it is false. Skips Reshapes
@@ -123,9 +125,11 @@ Output BinaryFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y)
   if (loss.from_logits) p = Sigmoid(b, p);
   const Output terms = BinaryTerms(b, /*from_logits=*/false, p, y);
   const Output right = Add(b, Mul(b, y, p), Mul(b, OneMinus(b, y), OneMinus(b, p)));
-  Output focal = Mul(b, Pow(b, OneMinus(b, right), Number(b, p, loss.gamma)), terms);
+  Output focal =
+      Mul(b, Pow(b, OneMinus(b, right), Number(b, p, loss.gamma.value_or(kFocalGamma))), terms);
   if (loss.apply_class_balancing) {
-    const Output weight = Add(b, Times(b, y, loss.alpha), Times(b, OneMinus(b, y), 1 - loss.alpha));
+    const double alpha = loss.alpha.value_or(kFocalAlpha);
+    const Output weight = Add(b, Times(b, y, alpha), Times(b, OneMinus(b, y), 1 - alpha));
     focal = Mul(b, weight, focal);
   }
   return MeanOfLast(b, focal);
@@ -135,8 +139,8 @@ Output CategoricalFocalCrossentropy(Builder& b, const Loss& loss, Output p, Outp
   y = SmoothCategorical(b, loss, y);
   if (loss.from_logits) p = Softmax(b, p);
   const Output q = Normalized(b, p);
-  const Output factor = Pow(b, OneMinus(b, q), Number(b, q, loss.gamma));
-  return Times(b, NegativeDot(b, Mul(b, factor, y), Log(b, q)), loss.alpha);
+  const Output factor = Pow(b, OneMinus(b, q), Number(b, q, loss.gamma.value_or(kFocalGamma)));
+  return Times(b, NegativeDot(b, Mul(b, factor, y), Log(b, q)), loss.alpha.value_or(kFocalAlpha));
 }
 
 Output CategoricalGeneralizedCrossEntropy(Builder& b, const Loss& loss, Output p, Output y) {

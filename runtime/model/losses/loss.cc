@@ -1,7 +1,9 @@
 #include "runtime/model/losses/loss.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/graph/ops.h"
@@ -42,8 +44,12 @@ constexpr LossEntry kLosses[] = {
     {"hinge", LabelForm::kValues, losses::Hinge},
     {"squared_hinge", LabelForm::kValues, losses::SquaredHinge},
     {"categorical_hinge", LabelForm::kRows, losses::CategoricalHinge},
+    {"dice", LabelForm::kValues, losses::Dice},
+    {"tversky", LabelForm::kValues, losses::Tversky},
+    {"circle", LabelForm::kGroup, losses::Circle},
+    {"ctc", LabelForm::kSequence, losses::Ctc},
 };
-static_assert(std::size(kLosses) == static_cast<size_t>(LossKind::kCategoricalHinge) + 1);
+static_assert(std::size(kLosses) == static_cast<size_t>(LossKind::kCtc) + 1);
 
 const LossEntry& EntryOf(LossKind kind) {
   return kLosses[static_cast<size_t>(kind)];
@@ -56,6 +62,45 @@ std::string LabelText(DType dtype, const Shape& shape) {
 Status CheckNumber(std::string_view name, double value, bool fits, std::string_view allowed) {
   if (fits) return OkStatus();
   return InvalidArgument(name, ": expected ", allowed, ", got ", value);
+}
+
+Status CheckAtLeastZero(std::string_view name, double value) {
+  return CheckNumber(name, value, std::isfinite(value) && value >= 0,
+                     "a finite number of at least 0");
+}
+
+// Returns InvalidArgument unless the axes are different axes of batches of this rank.
+Status CheckAxes(const Loss& loss, int rank) {
+  std::set<int64_t> seen;
+  for (const int64_t axis : loss.axes) {
+    if (axis < -rank || axis >= rank || !seen.insert(axis < 0 ? axis + rank : axis).second) {
+      return InvalidArgument("axis: expected different axes from ", -rank, " to ", rank - 1,
+                             ", got ", axis);
+    }
+  }
+  return OkStatus();
+}
+
+// Check the labels of losses whose places are the examples.
+Status CheckGroups(std::string_view what, const Shape& output, DType dtype, const Shape& labels) {
+  if (output.rank() != 1) {
+    return InvalidArgument(what, " expects one vector per example, but the model outputs shape ",
+                           output.ToString());
+  }
+  if (dtype == DType::kInt64 && labels.rank() == 0) return OkStatus();
+  return InvalidArgument(what, " expects one integer per example as label, int64 of shape [], got ",
+                         LabelText(dtype, labels), "; set data.labels to class");
+}
+Status CheckSequences(std::string_view what, const Shape& output, DType dtype,
+                      const Shape& labels) {
+  if (output.rank() != 2) {
+    return InvalidArgument(what, " expects the logits of a sequence, shape [steps,classes], but ",
+                           "the model outputs shape ", output.ToString());
+  }
+  if (dtype == DType::kInt64 && labels.rank() == 1 && labels.dim(0) > 0) return OkStatus();
+  return InvalidArgument(what, " expects a list of class numbers per example as labels, int64 of ",
+                         "shape [labels], got ", LabelText(dtype, labels),
+                         "; set data.labels to class");
 }
 
 }  // namespace
@@ -73,14 +118,29 @@ std::string_view Name(LossKind kind) {
   return EntryOf(kind).name;
 }
 
+bool IsAlsoMetric(LossKind kind) {
+  return kind <= LossKind::kCategoricalHinge;
+}
+
+bool IsOfBatch(const Loss& loss, int rank) {
+  if (loss.kind != LossKind::kDice && loss.kind != LossKind::kTversky) return false;
+  return loss.axes.empty() ||
+         std::ranges::any_of(loss.axes, [&](int64_t axis) { return axis == 0 || axis == -rank; });
+}
+
 Status ValidateLoss(const Loss& loss) {
   RETURN_IF_ERROR(CheckNumber("label_smoothing", loss.label_smoothing,
                               loss.label_smoothing >= 0 && loss.label_smoothing <= 1,
                               "a number from 0 to 1"));
-  RETURN_IF_ERROR(
-      CheckNumber("alpha", loss.alpha, loss.alpha >= 0 && loss.alpha <= 1, "a number from 0 to 1"));
-  RETURN_IF_ERROR(CheckNumber("gamma", loss.gamma, std::isfinite(loss.gamma) && loss.gamma >= 0,
-                              "a finite number of at least 0"));
+  const double alpha = loss.alpha.value_or(0), gamma = loss.gamma.value_or(0);
+  if (loss.kind == LossKind::kTversky) {
+    RETURN_IF_ERROR(CheckAtLeastZero("alpha", alpha));
+  } else {
+    RETURN_IF_ERROR(CheckNumber("alpha", alpha, alpha >= 0 && alpha <= 1, "a number from 0 to 1"));
+  }
+  RETURN_IF_ERROR(CheckAtLeastZero("beta", loss.beta));
+  RETURN_IF_ERROR(CheckAtLeastZero("gamma", gamma));
+  RETURN_IF_ERROR(CheckAtLeastZero("margin", loss.margin));
   RETURN_IF_ERROR(CheckNumber("q", loss.q, loss.q > 0 && loss.q < 1, "a number between 0 and 1"));
   return CheckNumber("delta", loss.delta, std::isfinite(loss.delta) && loss.delta > 0,
                      "a finite number above 0");
@@ -113,6 +173,8 @@ Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, D
     return InvalidArgument(what, " expects labels like its predictions, float32 of shape ",
                            output.ToString(), ", got ", LabelText(dtype, labels));
   }
+  if (form == LabelForm::kGroup) return CheckGroups(what, output, dtype, labels);
+  if (form == LabelForm::kSequence) return CheckSequences(what, output, dtype, labels);
   if (output.rank() == 0) {
     return InvalidArgument(
         what, " expects one score per class, shape [classes], but the model outputs shape ",
@@ -133,10 +195,13 @@ Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, D
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape) {
   RETURN_IF_ERROR(Annotate(ValidateLoss(loss), "loss"));
+  RETURN_IF_ERROR(Annotate(CheckAxes(loss, output.rank() + 1), "loss"));
   return CheckLabels(Name(loss.kind), FormOf(loss.kind), output, label_dtype, label_shape);
 }
 
-Output CountedPlaces(Builder& b, const Loss& loss, Output labels) {
+Output CountedPlaces(Builder& b, const Loss& loss, Output labels, Output values) {
+  if (loss.kind == LossKind::kCircle && b.ok())
+    return Greater(b, values, losses::Number(b, values, 0));
   if (!loss.ignore_class || loss.kind != LossKind::kSparseCategoricalCrossentropy) return {};
   return NotEqual(b, labels, static_cast<double>(*loss.ignore_class));
 }
@@ -144,7 +209,8 @@ Output CountedPlaces(Builder& b, const Loss& loss, Output labels) {
 Output LossValues(Builder& b, const Loss& loss, Output prediction, Output labels) {
   if (!b.ok()) return {};
   const LossEntry& entry = EntryOf(loss.kind);
-  if (entry.form != LabelForm::kClasses) labels = losses::LabelsLike(b, labels, prediction);
+  if (entry.form == LabelForm::kRows || entry.form == LabelForm::kValues)
+    labels = losses::LabelsLike(b, labels, prediction);
   return entry.values(b, loss, prediction, labels);
 }
 

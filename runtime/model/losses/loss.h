@@ -52,6 +52,20 @@ struct Model;
 //   kHinge, kSquaredHinge            mean of max(1 - y p, 0), or of its square. If all labels of
 //                                    the batch are 0 or 1, they become -1 or 1
 //   kCategoricalHinge                max(max((1 - y) p) - Σ y p + 1, 0)
+//   kDice                            1 - 2 Σ y p / (Σ y + Σ p + e), with sums over `axes`
+//   kTversky                         1 - t / (t + alpha Σ y (1 - p) + beta Σ p (1 - y) + e), where
+//                                    t = Σ y p, with sums over `axes`
+//   kCircle                          log(1 + exp(L(gamma a (d - m)) + L(gamma c (1 - m - d)))) for
+//                                    each example, where m is the margin, d = max(1 - p·p', 0) for
+//                                    each example p' of the batch, and L is log Σ exp: in the first
+//                                    term over p' with the same label, with a = max(d + m, 0), and
+//                                    in the second over all others, with c = max(1 + m - d, 0).
+//                                    With remove_diagonal, p' is not p itself. Examples whose loss
+//                                    is 0 do not count (CountedPlaces)
+//   kCtc                             -log P(y | p) for each example, where p are logits [steps,c]
+//                                    and y are the classes of a shorter sequence (Graves et al.,
+//                                    "Connectionist Temporal Classification", 2006). Class 0 is the
+//                                    blank, and pads y at its end
 // If the probabilities are the result of a softmax, the cross-entropies use the inputs of the
 // softmax as logits, like Keras on TensorFlow; the binary cross-entropies do the same for a
 // sigmoid. A label_smoothing of s replaces y with y (1 - s) + s / 2 in the binary losses, and with
@@ -76,18 +90,30 @@ enum class LossKind {
   kHinge,
   kSquaredHinge,
   kCategoricalHinge,
+  kDice,
+  kTversky,
+  kCircle,
+  kCtc,
   kCustom,  // the values that a model computes (model/custom_loss.h)
 };
 struct Loss {
   LossKind kind = LossKind::kSparseCategoricalCrossentropy;
-  bool from_logits = false;        // for the cross-entropies, except kClippedCrossentropy
-  bool sum = false;                // whether to take the sum over all places instead of the mean
-  double label_smoothing = 0;      // like from_logits, but only for labels with the shape of p
-  double alpha = 0.25, gamma = 2;  // for the focal losses
-  bool apply_class_balancing = false;            // for kBinaryFocalCrossentropy
-  double delta = 1;                              // for kHuber
-  double q = 0.5;                                // for kCategoricalGeneralizedCrossEntropy
-  std::optional<int64_t> ignore_class = {};      // for kSparseCategoricalCrossentropy
+  bool from_logits = false;    // for the cross-entropies, except kClippedCrossentropy
+  bool sum = false;            // whether to take the sum over all places instead of the mean
+  double label_smoothing = 0;  // like from_logits, but only for labels with the shape of p
+  // For the focal losses, whose defaults are 0.25 and 2; alpha for kTversky (0.5), and gamma for
+  // kCircle (80).
+  std::optional<double> alpha = {}, gamma = {};
+  bool apply_class_balancing = false;        // for kBinaryFocalCrossentropy
+  double delta = 1;                          // for kHuber
+  double q = 0.5;                            // for kCategoricalGeneralizedCrossEntropy
+  std::optional<int64_t> ignore_class = {};  // for kSparseCategoricalCrossentropy
+  double beta = 0.5;                         // for kTversky
+  double margin = 0.4;                       // for kCircle
+  bool remove_diagonal = true;               // for kCircle
+  // For kDice and kTversky: axes of the batch of predictions, of which axis 0 contains the
+  // examples. Negative axes count from the end. If empty, all axes.
+  std::vector<int64_t> axes = {};
   std::shared_ptr<const Model> model = nullptr;  // for kCustom: computes the values
 };
 // Parses a name such as "sparse_categorical_crossentropy". For an unknown name, returns
@@ -95,14 +121,24 @@ struct Loss {
 StatusOr<LossKind> ParseLoss(std::string_view name);
 std::string_view Name(LossKind kind);
 
+// Returns whether the loss can also be used as a metric: whether it is the mean of values of the
+// places, and has arguments that metrics have.
+bool IsAlsoMetric(LossKind kind);
+// Returns whether the loss is one number for the whole batch, which depends on all examples
+// together: kDice and kTversky, if the sums are taken over the examples. `rank` is the rank of the
+// batch of predictions.
+bool IsOfBatch(const Loss& loss, int rank);
+
 // Returns InvalidArgument if an argument of the loss is out of range.
 Status ValidateLoss(const Loss& loss);
 
 // Specifies the form of the labels that a loss or a metric requires.
 enum class LabelForm {
-  kClasses,  // classes: int64, with the shape of the output without its last axis
-  kRows,     // one-hot rows or probabilities: float32, with the shape of the output
-  kValues,   // values: float32, with as many elements as the output
+  kClasses,   // classes: int64, with the shape of the output without its last axis
+  kRows,      // one-hot rows or probabilities: float32, with the shape of the output
+  kValues,    // values: float32, with as many elements as the output
+  kGroup,     // the group of an example: int64, any number; the output is a vector
+  kSequence,  // classes: int64 [length]; the output is [steps,classes]
 };
 LabelForm FormOf(LossKind kind);
 
@@ -123,12 +159,17 @@ bool PairsWith(const Shape& labels, const Shape& wanted);
 Shape PlacesOf(const Shape& output);
 
 // Returns which places count, as bool [b, …places]: those whose label is not the loss's
-// ignore_class. Like Keras, treats this as a mask of the losses. Returns an invalid Output if the
-// loss has no ignore_class, so that all places count.
-graph::Output CountedPlaces(graph::Builder& b, const Loss& loss, graph::Output labels);
+// ignore_class or, for kCircle, whose value is above 0. Like Keras, treats this as a mask of the
+// losses. Returns an invalid Output if all places count. `values` are those of LossValues; only
+// kCircle needs them.
+graph::Output CountedPlaces(graph::Builder& b, const Loss& loss, graph::Output labels,
+                            graph::Output values = {});
 
-// Returns one value per place, as float32 [b, …places]. CheckLoss must have accepted the shapes of
-// the prediction and the labels. Not for kCustom.
+// Returns one value per place, as float32 [b, …places]. kCircle and kCtc have one value per
+// example, [b], and kDice and kTversky one for each combination of the axes over which they do not
+// sum. If the loss is of the batch (IsOfBatch), its mean or sum over the other axes is the value of
+// every example, [b]. CheckLoss must have accepted the shapes of the prediction and the labels. Not
+// for kCustom.
 graph::Output LossValues(graph::Builder& b, const Loss& loss, graph::Output prediction,
                          graph::Output labels);
 

@@ -5,6 +5,8 @@
 // the prediction.
 #pragma once
 
+#include <vector>
+
 #include "runtime/model/losses/loss.h"
 
 namespace tfjob::model::losses {
@@ -22,6 +24,12 @@ Output Times(Builder& b, Output x, double value);
 Output OneMinus(Builder& b, Output x);
 // Returns the mean over the last axis, or `x` itself if it has only the batch axis.
 Output MeanOfLast(Builder& b, Output x);
+// Returns log(1 + exp(x)) without overflow.
+Output LogOfOneMoreThanExp(Builder& b, Output x);
+// Returns log Σ exp over the elements. Each of them must be finite and have the same shape.
+Output LogSumExp(Builder& b, const std::vector<Output>& elements);
+// Stands for log 0: the exponential of the difference from any other logarithm is 0.
+inline constexpr double kLogOfZero = -1e30;
 // Converts the labels to the type and the shape of the prediction.
 Output LabelsLike(Builder& b, Output labels, Output prediction);
 
@@ -49,5 +57,13 @@ Output CosineSimilarity(Builder& b, const Loss& loss, Output p, Output y);
 Output Hinge(Builder& b, const Loss& loss, Output p, Output y);
 Output SquaredHinge(Builder& b, const Loss& loss, Output p, Output y);
 Output CategoricalHinge(Builder& b, const Loss& loss, Output p, Output y);
+
+// Implemented in overlap.cc:
+Output Dice(Builder& b, const Loss& loss, Output p, Output y);
+Output Tversky(Builder& b, const Loss& loss, Output p, Output y);
+
+// Implemented in circle.cc and ctc.cc:
+Output Circle(Builder& b, const Loss& loss, Output p, Output y);
+Output Ctc(Builder& b, const Loss& loss, Output p, Output y);
 
 }  // namespace tfjob::model::losses

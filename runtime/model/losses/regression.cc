@@ -11,12 +11,6 @@ Output LogOfOneMore(Builder& b, Output x) {
   return Log(b, Plus(b, Maximum(b, x, Number(b, x, kEpsilon)), 1));
 }
 
-// Returns log(1 + exp(x)) without overflow.
-Output LogOfOneMoreThanExp(Builder& b, Output x) {
-  const Output tail = Log(b, Plus(b, Exp(b, Minimum(b, Neg(b, x), x)), 1));
-  return Add(b, Maximum(b, x, Number(b, x, 0)), tail);
-}
-
 Output UnitVector(Builder& b, Output x) {
   return layers::Normalized(b, x, {-1}, kEpsilon);
 }

@@ -207,7 +207,8 @@ StatusOr<Metric> ParseMetric(std::string_view name) {
   for (size_t i = 0; i < std::size(kOwnNames); ++i) {
     if (kOwnNames[i] == name) return static_cast<Metric::Kind>(i);
   }
-  if (const StatusOr<LossKind> loss = ParseLoss(name); loss.ok()) return Metric(*loss);
+  if (const StatusOr<LossKind> loss = ParseLoss(name); loss.ok() && IsAlsoMetric(*loss))
+    return Metric(*loss);
   if (name == kCustomName) return Metric(Metric::kCustom);
   const std::vector<std::string_view> names = MetricNames();
   return InvalidArgument("metric ", name, " is not supported",
@@ -222,7 +223,7 @@ std::string_view Name(const Metric& metric) {
 
 std::vector<std::string_view> MetricNames() {
   std::vector<std::string_view> names(std::begin(kOwnNames), std::end(kOwnNames));
-  for (int loss = 0; loss <= static_cast<int>(LossKind::kCategoricalHinge); ++loss)
+  for (int loss = 0; IsAlsoMetric(static_cast<LossKind>(loss)); ++loss)
     names.push_back(Name(static_cast<LossKind>(loss)));
   names.push_back(kCustomName);
   return names;

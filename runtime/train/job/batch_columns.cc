@@ -44,6 +44,12 @@ Status CheckClasses(const config::TrainingConfig& config, const std::string& nam
                          "model with a Dense layer of as many units as there are classes");
 }
 
+// Returns the form of the labels that the loss requires. The loss must not be custom.
+model::LabelForm FormOf(const config::LossConfig& loss) {
+  const StatusOr<model::LossKind> kind = model::ParseLoss(loss.name);
+  return kind.ok() ? model::FormOf(*kind) : model::LabelForm::kValues;
+}
+
 // Returns the column of an output's labels, in the form that the output's loss requires. Call this
 // only if CheckClasses has accepted the output.
 data::Column LabelColumn(const config::TrainingConfig& config, const std::string& name,
@@ -63,7 +69,13 @@ data::Column LabelColumn(const config::TrainingConfig& config, const std::string
     return column;
   }
   column.dtype = DType::kInt64;
+  const model::LabelForm form = FormOf(config.loss);
+  if (form == model::LabelForm::kSequence && field.shape.rank() > 0) {
+    column.classes = classes;
+    return column;
+  }
   column.shape = model::PlacesOf(output);
+  if (form == model::LabelForm::kGroup) return column;
   column.classes = classes;
   column.ignored_class = config.loss.ignore_class;
   return column;
@@ -121,6 +133,10 @@ StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig&
     return column;
   }
   if (!by_class) return std::optional<data::Column>();
+  if (FormOf(config.loss) == model::LabelForm::kSequence) {
+    return InvalidArgument("class_weight: expected one class per example, but ", config.loss.name,
+                           " has a sequence of classes; remove class_weight");
+  }
   return data::Column{.name = name,
                       .array = labels,
                       .shape = model::PlacesOf(output),
@@ -136,10 +152,12 @@ class LengthMarker {
   // `in` contains the types of the inputs. If the model accepts any length in the first axis of an
   // input, this axis has the length of the longest bucket.
   LengthMarker(const model::Model& model, const data::Buckets& buckets,
-               const std::vector<graph::TensorType>& in, const LossModels& losses)
+               const std::vector<graph::TensorType>& in,
+               const std::vector<config::TrainingConfig>& configs, const LossModels& losses)
       : model_(model),
         buckets_(buckets),
         in_(in),
+        configs_(configs),
         losses_(losses),
         stated_(model::StatedInputs(model)) {}
 
@@ -163,6 +181,8 @@ class LengthMarker {
   // Marks the labels of output i if its first axis has the length of the bucket.
   Status CutLabels(size_t i, const Shape& output, data::Column& labels) const {
     if (losses_[i] != nullptr) return CutLossModelLabels(i, output, labels);
+    // These labels have a length of their own.
+    if (FormOf(configs_[i].loss) == model::LabelForm::kSequence) return OkStatus();
     if (labels.classes > 0 && output.rank() == 1) {
       return InvalidArgument("data.bucket_by_length: expected as many classes in all batches, but ",
                              "output ", model::OutputNames(model_)[i], " has one score per place ",
@@ -225,6 +245,7 @@ class LengthMarker {
   const model::Model& model_;
   const data::Buckets& buckets_;
   const std::vector<graph::TensorType>& in_;
+  const std::vector<config::TrainingConfig>& configs_;  // one per output
   const LossModels& losses_;
   const std::vector<std::optional<graph::TensorType>> stated_;
 };
@@ -338,7 +359,7 @@ StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split spl
         WeightColumn(configs[i], split, name, model::SampleWeightsName(model, i), output, source));
   }
   if (const data::Buckets* buckets = source.buckets())
-    RETURN_IF_ERROR(LengthMarker(model, *buckets, in, losses).Mark(outputs, columns));
+    RETURN_IF_ERROR(LengthMarker(model, *buckets, in, configs, losses).Mark(outputs, columns));
   return columns;
 }
 

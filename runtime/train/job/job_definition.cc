@@ -54,12 +54,16 @@ StatusOr<model::Objective> ObjectiveOf(const config::TrainingConfig& config) {
   }
   objective.loss.from_logits = config.loss.from_logits;
   objective.loss.label_smoothing = config.loss.label_smoothing.value_or(0);
-  objective.loss.alpha = config.loss.alpha.value_or(objective.loss.alpha);
-  objective.loss.gamma = config.loss.gamma.value_or(objective.loss.gamma);
+  objective.loss.alpha = config.loss.alpha;
+  objective.loss.gamma = config.loss.gamma;
   objective.loss.delta = config.loss.delta.value_or(objective.loss.delta);
   objective.loss.q = config.loss.q.value_or(objective.loss.q);
   objective.loss.apply_class_balancing = config.loss.apply_class_balancing.value_or(false);
   objective.loss.ignore_class = config.loss.ignore_class;
+  objective.loss.beta = config.loss.beta.value_or(objective.loss.beta);
+  objective.loss.margin = config.loss.margin.value_or(objective.loss.margin);
+  objective.loss.remove_diagonal = config.loss.remove_diagonal.value_or(true);
+  objective.loss.axes.assign(config.loss.axis.begin(), config.loss.axis.end());
   objective.loss.sum = config.loss.reduction == config::Reduction::kSum;
   ASSIGN_OR_RETURN(objective.metrics, ReadMetrics("metrics", config.metrics.get()));
   ASSIGN_OR_RETURN(objective.weighted_metrics,

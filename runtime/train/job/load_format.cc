@@ -270,6 +270,10 @@ StatusOr<data::Dataset> DrawArrays(const config::TrainingConfig& config, Split s
                        RangeOf(source, split, outputs.layers[i], DType::kFloat32));
       options.arrays.push_back(
           {outputs.arrays[i], DType::kFloat32, shape, range.first, range.second});
+    } else if (configs[i].loss.name == "ctc" && shape.rank() == 2) {
+      // With half as many labels as steps, there is room for a blank between all of them.
+      options.arrays.push_back({outputs.arrays[i], DType::kInt64, Shape({(shape.dim(0) + 1) / 2}),
+                                1, static_cast<double>(shape.dim(-1) - 1)});
     } else {
       options.arrays.push_back({outputs.arrays[i], DType::kInt64, model::PlacesOf(shape), 0,
                                 static_cast<double>(shape.dim(-1) - 1)});

@@ -246,6 +246,35 @@ TEST(LossExamples, Classes) {
   loss = CategoricalHinge{};
   // [end]
   Trains({.loss = loss}, Rows());
+  // [Circle]
+  loss = Circle{.gamma = 20};  // the labels are the numbers of groups
+  // [end]
+  Trains({.loss = loss});
+}
+
+TEST(LossExamples, Overlaps) {
+  // [Dice]
+  Loss loss = Dice{};  // of all elements of a batch
+  // [end]
+  Trains({.loss = loss}, Rows());
+  // [Tversky]
+  loss = Tversky{.alpha = 0.3, .beta = 0.7, .axis = {1}};  // of each example
+  // [end]
+  Trains({.loss = loss}, Rows());
+}
+
+TEST(LossExamples, Sequences) {
+  const Model model = Sequential({Input{.shape = {6, 2}}, Dense{.units = 4}});
+  data::Arrays examples = {.x = Tensor(DType::kFloat32, {8, 6, 2}),
+                           .y = Tensor(DType::kInt64, {8, 3})};
+  examples.y.int64()[0] = 2;
+  const Session session(Strategy::OneDevice(), {.threads = 1});
+  // [CTC]
+  const Loss loss = CTC{};  // the labels are lists of classes, padded with 0
+  // [end]
+  Result<CompiledModel> compiled = session.Compile(model, {.loss = loss});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_TRUE(compiled->Fit(examples, Quietly(1)).ok());
 }
 
 TEST(LossExamples, Numbers) {
