@@ -341,10 +341,10 @@ struct ConvLSTM3D {
   OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
-  Integers strides = {1, 1};
+  Integers strides = {1, 1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
-  Integers dilation_rate = {1, 1};
+  Integers dilation_rate = {1, 1, 1};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;

@@ -62,8 +62,8 @@ class Builder {
 
   // Returns the next number for the attribute op_id, which distinguishes the random ops of a graph.
   int64_t NextOpId() { return op_ids_ == nullptr ? next_op_id_++ : op_ids_->NextOpId(); }
-  // Makes NextOpId return numbers of another builder, which must outlive this one. The random ops of
-  // both graphs then differ.
+  // Makes NextOpId return numbers of another builder, which must outlive this one. The random ops
+  // of both graphs then differ.
   void ShareOpIds(Builder& with) { op_ids_ = &with; }
 
   const Graph& graph() const { return graph_; }
