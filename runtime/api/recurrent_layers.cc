@@ -204,6 +204,7 @@ ConvLSTM1D::operator Layer() const {
   form.Set("return_sequences", return_sequences);
   form.Set("return_state", return_state);
   form.Set("go_backwards", go_backwards);
+  form.Set("zero_output_for_mask", zero_output_for_mask);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -233,6 +234,37 @@ ConvLSTM2D::operator Layer() const {
   form.Set("return_sequences", return_sequences);
   form.Set("return_state", return_state);
   form.Set("go_backwards", go_backwards);
+  form.Set("zero_output_for_mask", zero_output_for_mask);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
+ConvLSTM3D::operator Layer() const {
+  Form form("ConvLSTM3D");
+  form.Set("filters", filters);
+  form.Set("kernel_size", kernel_size);
+  form.Set("strides", strides);
+  form.SetChoice("padding", padding);
+  form.Set("dilation_rate", dilation_rate);
+  form.Set("activation", activation);
+  form.Set("recurrent_activation", recurrent_activation);
+  form.Set("use_bias", use_bias);
+  form.Set("kernel_initializer", kernel_initializer);
+  form.Set("recurrent_initializer", recurrent_initializer);
+  form.Set("bias_initializer", bias_initializer);
+  form.Set("unit_forget_bias", unit_forget_bias);
+  form.Set("kernel_regularizer", kernel_regularizer);
+  form.Set("recurrent_regularizer", recurrent_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
+  form.Set("bias_constraint", bias_constraint);
+  form.Set("dropout", dropout);
+  form.Set("recurrent_dropout", recurrent_dropout);
+  form.Set("seed", seed);
+  form.Set("return_sequences", return_sequences);
+  form.Set("return_state", return_state);
+  form.Set("go_backwards", go_backwards);
+  form.Set("zero_output_for_mask", zero_output_for_mask);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 

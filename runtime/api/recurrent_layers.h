@@ -287,6 +287,7 @@ struct ConvLSTM1D {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool zero_output_for_mask = false;
   std::string name = {};
   bool trainable = true;
 
@@ -326,6 +327,47 @@ struct ConvLSTM2D {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool zero_output_for_mask = false;
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
+struct ConvLSTM3D {
+  // required; an integer of at least 1
+  OptionalInteger filters = {};
+  // required
+  Integers kernel_size = {};
+  Integers strides = {1, 1, 1};
+  // one of "valid", "same"
+  std::string padding = "valid";
+  Integers dilation_rate = {1, 1, 1};
+  std::string activation = "tanh";
+  std::string recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  Named kernel_initializer = {};
+  Named recurrent_initializer = {};
+  Named bias_initializer = {};
+  bool unit_forget_bias = true;
+  Named kernel_regularizer = {};
+  Named recurrent_regularizer = {};
+  Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
+  Named bias_constraint = {};
+  // a number in [0, 1)
+  double dropout = 0;
+  // a number in [0, 1)
+  double recurrent_dropout = 0;
+  OptionalInteger seed = {};
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  bool zero_output_for_mask = false;
   std::string name = {};
   bool trainable = true;
 

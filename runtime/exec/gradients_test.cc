@@ -382,6 +382,26 @@ std::vector<Case> LoopCases() {
   return cases;
 }
 
+// A state on which the loss does not depend, such as a moving statistic, needs no gradient.
+TEST(GradientsOfScan, StatesWithoutGradientsAreNotCarried) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF64, {3, 2});
+  graph::ScanBuilder scan(b, 3);
+  const Output element = scan.Sequence(x), zeros = Fill(b, kF64, {2}, 0);
+  const Output used = scan.State(zeros), moving = scan.State(zeros);
+  const Output next = Tanh(scan.body(), Add(scan.body(), used, element));
+  scan.SetNext(0, next);
+  scan.SetNext(1, Add(scan.body(), moving, next));
+  scan.Stack(next);
+  const Output loss = Sum(b, scan.Finish().outputs[0], {});
+  const Output gradient = Gradients(b, loss, Inputs{x})[0];
+  ASSERT_TRUE(b.ok()) << b.status();
+  ASSERT_TRUE(gradient.valid());
+  const graph::Node& backward = b.graph().nodes().back();
+  ASSERT_EQ(backward.op, "Scan");
+  EXPECT_EQ(backward.attributes.Get<int64_t>("states", -1), 1);
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases = ElementwiseCases();
   for (Case& test : PartCases()) cases.push_back(std::move(test));

@@ -276,6 +276,14 @@ TEST(Scan, RefusesWhatDoesNotFit) {
       << other.status();
 }
 
+TEST(Scan, RandomOpsOfABodyDifferFromThoseAroundIt) {
+  Builder b;
+  EXPECT_EQ(b.NextOpId(), 0);
+  graph::ScanBuilder scan(b, kSteps);
+  EXPECT_EQ(scan.body().NextOpId(), 1);
+  EXPECT_EQ(b.NextOpId(), 2);
+}
+
 TEST(Scan, PrintsItsBody) {
   Builder b;
   graph::ScanBuilder scan(b, kSteps);

@@ -61,7 +61,10 @@ class Builder {
   bool ok() const { return status_.ok(); }
 
   // Returns the next number for the attribute op_id, which distinguishes the random ops of a graph.
-  int64_t NextOpId() { return next_op_id_++; }
+  int64_t NextOpId() { return op_ids_ == nullptr ? next_op_id_++ : op_ids_->NextOpId(); }
+  // Makes NextOpId return numbers of another builder, which must outlive this one. The random ops
+  // of both graphs then differ.
+  void ShareOpIds(Builder& with) { op_ids_ = &with; }
 
   const Graph& graph() const { return graph_; }
   // Returns the nodes that were appended in each outermost RecomputeScope, in order.
@@ -77,6 +80,7 @@ class Builder {
   Graph graph_;
   Status status_;
   int64_t next_op_id_ = 0;
+  Builder* op_ids_ = nullptr;
   std::string scope_;                              // "" or "dense/"
   std::string device_;                             // merged constraints of all open DeviceScopes
   std::map<std::string, int, std::less<>> names_;  // name → how often it was requested

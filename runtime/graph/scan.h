@@ -9,7 +9,7 @@
 //
 // The body's placeholders are called "state_0", "sequence_0", "invariant_0", …, and its fetches
 // "state_0" and "output_0", …. A body reads and writes no variables. A random op in the body
-// returns the same numbers in each step.
+// returns the same numbers in each step, unless its operand `step` is an element of a sequence.
 //
 // A sequence or an output may be reversed: step t then reads or writes element steps - 1 - t. This
 // way, a recurrence can process a sequence from its end to its start.
@@ -64,7 +64,9 @@ class ScanBuilder {
     std::vector<Output> outputs;
   };
 
-  ScanBuilder(Builder& outer, int64_t steps) : outer_(outer), steps_(steps) {}
+  ScanBuilder(Builder& outer, int64_t steps) : outer_(outer), steps_(steps) {
+    body_.ShareOpIds(outer);
+  }
 
   Builder& body() { return body_; }
   Builder& outer() { return outer_; }

@@ -1,4 +1,9 @@
+// Treats the recurrent layers alike, whatever their class. Each has the members `inputs`
+// (RecurrentInputs) and Outputs(call, flip), and the arguments return_sequences, return_state and
+// go_backwards.
 #include "runtime/graph/ops.h"
+#include "runtime/model/layers/conv_lstm.h"
+#include "runtime/model/rnn.h"
 #include "runtime/model/wrappers.h"
 
 namespace tfjob::model::layers {
@@ -9,33 +14,53 @@ using graph::Output;
 // Listed in the order of BidirectionalMerge.
 constexpr std::string_view kMergeModes[] = {"concat", "sum", "mul", "ave", "null"};
 
-const RecurrentArguments* ArgumentsOf(const Layer& layer) {
-  if (const auto* lstm = layer.config.As<LSTM>()) return &lstm->arguments;
-  if (const auto* gru = layer.config.As<GRU>()) return &gru->arguments;
-  if (const auto* simple = layer.config.As<SimpleRNN>()) return &simple->arguments;
-  return nullptr;
+// The flags that a Bidirectional layer reads, and those that it sets in its two layers.
+struct Flags {
+  bool return_sequences = false, return_state = false, go_backwards = false;
+};
+
+// Returns the object that contains the arguments of a recurrent layer.
+template <typename L>
+auto& ArgumentsIn(L& layer) {
+  if constexpr (requires { layer.arguments; }) {
+    return layer.arguments;
+  } else {
+    return layer;
+  }
 }
 
-LayerConfig WithArguments(const RecurrentArguments& arguments) {
-  switch (arguments.kind) {
-    case CellKind::kSimpleRNN:
-      return SimpleRNN{arguments};
-    case CellKind::kLSTM:
-      return LSTM{arguments};
-    case CellKind::kGRU:
-      break;
-  }
-  return GRU{arguments};
+// Calls `use` with the recurrent layer. Returns false if the layer is of another class.
+template <typename Use>
+bool WithRecurrent(const LayerConfig& config, const Use& use) {
+  const auto visit = [&](const auto* layer) {
+    if (layer != nullptr) use(*layer);
+    return layer != nullptr;
+  };
+  return visit(config.As<LSTM>()) || visit(config.As<GRU>()) || visit(config.As<SimpleRNN>()) ||
+         visit(config.As<RNN>()) || visit(config.As<ConvLSTM1D>()) ||
+         visit(config.As<ConvLSTM2D>()) || visit(config.As<ConvLSTM3D>());
+}
+
+// Returns a copy of a recurrent layer in which `change` has changed the arguments and the inputs.
+template <typename Change>
+LayerConfig Changed(const LayerConfig& config, const Change& change) {
+  LayerConfig changed = config;
+  WithRecurrent(config, [&](const auto& layer) {
+    auto copy = layer;
+    change(ArgumentsIn(copy), copy.inputs);
+    changed = LayerConfig(std::move(copy));
+  });
+  return changed;
 }
 
 std::string WithPrefix(std::string_view prefix, std::string_view name) {
   return StrCat(prefix, name.starts_with(prefix) ? name.substr(prefix.size()) : name);
 }
 
-// The layer of one direction, with the arguments that Keras gives it.
+// The layer of one direction, with the arguments and the inputs that Keras gives it.
 struct Direction {
   Layer layer;
-  RecurrentArguments arguments;
+  Flags flags;
   RecurrentInputs inputs;
 };
 
@@ -44,17 +69,19 @@ struct Direction {
 Direction Directed(const Bidirectional& both, bool backward) {
   const Layer& given =
       backward && both.backward_layer != nullptr ? *both.backward_layer : *both.layer;
-  Direction direction{given, *ArgumentsOf(given), both.inputs};
-  direction.arguments.zero_output_for_mask = direction.arguments.return_sequences;
+  const bool copied = backward && both.backward_layer == nullptr;
+  Direction direction{given, {}, both.inputs};
   if (!backward) direction.layer.name = WithPrefix("forward_", given.name);
-  if (backward && both.backward_layer == nullptr) {
-    direction.arguments.go_backwards = true;
-    direction.layer.name = WithPrefix("backward_", given.name);
-  }
-  direction.layer.config = WithArguments(direction.arguments);
+  if (copied) direction.layer.name = WithPrefix("backward_", given.name);
   std::vector<int>& states = direction.inputs.initial_state;
   const auto half = states.begin() + static_cast<std::ptrdiff_t>(states.size() / 2);
   states = backward ? std::vector<int>(half, states.end()) : std::vector<int>(states.begin(), half);
+  direction.layer.config = Changed(given.config, [&](auto& arguments, RecurrentInputs& inputs) {
+    if (copied) arguments.go_backwards = true;
+    arguments.zero_output_for_mask = arguments.return_sequences;
+    inputs = direction.inputs;
+    direction.flags = {arguments.return_sequences, arguments.return_state, arguments.go_backwards};
+  });
   return direction;
 }
 
@@ -62,12 +89,12 @@ Status CheckPair(const Bidirectional& both) {
   for (const auto& layer : {both.layer, both.backward_layer}) {
     if (layer == nullptr && layer == both.backward_layer) continue;
     if (layer == nullptr) return InvalidArgument("expected a layer to wrap");
-    if (ArgumentsOf(*layer) == nullptr) {
-      return InvalidArgument("expected a SimpleRNN, LSTM or GRU to wrap, got ", Describe(*layer));
+    if (!WithRecurrent(layer->config, [](const auto&) {})) {
+      return InvalidArgument("expected a recurrent layer to wrap (SimpleRNN, LSTM, GRU, RNN, ",
+                             "ConvLSTM1D, ConvLSTM2D or ConvLSTM3D), got ", Describe(*layer));
     }
   }
-  const RecurrentArguments forward = Directed(both, false).arguments;
-  const RecurrentArguments backward = Directed(both, true).arguments;
+  const Flags forward = Directed(both, false).flags, backward = Directed(both, true).flags;
   if (forward.go_backwards == backward.go_backwards)
     return InvalidArgument("expected layers with different go_backwards");
   if (forward.return_sequences != backward.return_sequences ||
@@ -84,7 +111,7 @@ Status CheckPair(const Bidirectional& both) {
 StatusOr<std::vector<TensorType>> TypesOf(const Direction& direction,
                                           std::span<const TensorType> in) {
   std::vector<TensorType> own;
-  RecurrentInputs inputs;
+  RecurrentInputs inputs{.listed = direction.inputs.listed};
   const auto take = [&](int index) {
     if (index == kNoInput) return kNoInput;
     own.push_back(in[static_cast<size_t>(index)]);
@@ -93,9 +120,26 @@ StatusOr<std::vector<TensorType>> TypesOf(const Direction& direction,
   inputs.sequences = take(direction.inputs.sequences);
   for (int state : direction.inputs.initial_state) inputs.initial_state.push_back(take(state));
   inputs.mask = take(direction.inputs.mask);
-  auto types = RecurrentTypes(direction.arguments, inputs, own);
+  const LayerConfig config = Changed(
+      direction.layer.config, [&](auto&, RecurrentInputs& renumbered) { renumbered = inputs; });
+  auto types = config.OutputTypes(own);
   if (!types.ok()) return Annotate(types.status(), Describe(direction.layer));
   return types;
+}
+
+// Returns the variables of one direction. `in` is the type of the sequences.
+std::vector<VariableSpec> VariablesOf(const Direction& direction, const TensorType& in) {
+  Layer alone = direction.layer;
+  alone.config = Changed(alone.config, [](auto&, RecurrentInputs& inputs) { inputs = {}; });
+  return model::VariablesOf(alone, {&in, 1});
+}
+
+// Returns the type with another size of the last axis.
+TensorType WithLast(TensorType type, int64_t size) {
+  std::vector<int64_t> dims = type.shape.dims();
+  dims.back() = size;
+  type.shape = Shape(std::move(dims));
+  return type;
 }
 
 Output Merged(graph::Builder& b, BidirectionalMerge mode, Output x, Output y) {
@@ -125,16 +169,20 @@ StatusOr<std::vector<TensorType>> Bidirectional::OutputTypes(std::span<const Ten
   RETURN_IF_ERROR(CheckPair(*this));
   ASSIGN_OR_RETURN(std::vector<TensorType> types, TypesOf(Directed(*this, false), in));
   ASSIGN_OR_RETURN(const std::vector<TensorType> backward, TypesOf(Directed(*this, true), in));
-  const bool joined = merge_mode == BidirectionalMerge::kConcat;
-  if (joined) {
-    std::vector<int64_t> dims = types[0].shape.dims();
-    dims.back() += backward[0].shape.dim(-1);
-    types[0].shape = Shape(std::move(dims));
+  const bool concat = merge_mode == BidirectionalMerge::kConcat;
+  const bool fits = concat ? WithLast(types[0], 0) == WithLast(backward[0], 0)
+                           : merge_mode == BidirectionalMerge::kNone || types[0] == backward[0];
+  if (!fits) {
+    return InvalidArgument("merge_mode ", kMergeModes[static_cast<size_t>(merge_mode)],
+                           " needs layers whose outputs have ",
+                           concat ? "shapes that differ only in the last axis" : "equal shapes",
+                           ", got ", types[0].ToString(), " and ", backward[0].ToString());
+  }
+  if (concat) {
+    const int64_t last = types[0].shape.dim(-1) + backward[0].shape.dim(-1);
+    types[0] = WithLast(types[0], last);
   } else if (merge_mode == BidirectionalMerge::kNone) {
     types.insert(types.begin() + 1, backward[0]);
-  } else if (types[0] != backward[0]) {
-    return InvalidArgument("merge_mode ", kMergeModes[static_cast<size_t>(merge_mode)],
-                           " needs layers with equally many units");
   }
   types.insert(types.end(), backward.begin() + 1, backward.end());
   return types;
@@ -142,8 +190,8 @@ StatusOr<std::vector<TensorType>> Bidirectional::OutputTypes(std::span<const Ten
 
 std::vector<VariableSpec> Bidirectional::Variables(std::span<const TensorType> in) const {
   const TensorType& x = in[static_cast<size_t>(inputs.sequences)];
-  std::vector<VariableSpec> variables = VariablesOf(Directed(*this, false).layer, {&x, 1});
-  for (VariableSpec& variable : VariablesOf(Directed(*this, true).layer, {&x, 1}))
+  std::vector<VariableSpec> variables = VariablesOf(Directed(*this, false), x);
+  for (VariableSpec& variable : VariablesOf(Directed(*this, true), x))
     variables.push_back(std::move(variable));
   return variables;
 }
@@ -151,14 +199,17 @@ std::vector<VariableSpec> Bidirectional::Variables(std::span<const TensorType> i
 std::vector<Output> Bidirectional::Apply(LayerCall& call) const {
   std::vector<std::vector<Output>> outputs;
   const std::vector<Output> all = call.variables;
+  const TensorType sequences = call.ExampleTypes()[static_cast<size_t>(inputs.sequences)];
   auto next = all.begin();
   for (const bool backward : {false, true}) {
     const Direction direction = Directed(*this, backward);
     const graph::NameScope scope(call.b, direction.layer.name);
-    const auto count = direction.arguments.use_bias ? 3 : 2;
+    const auto count = static_cast<std::ptrdiff_t>(VariablesOf(direction, sequences).size());
     call.variables.assign(next, next + count);
     next += count;
-    outputs.push_back(RecurrentOutputs(direction.arguments, direction.inputs, call, backward));
+    WithRecurrent(direction.layer.config, [&](const auto& layer) {
+      outputs.push_back(layer.Outputs(call, /*flip=*/backward));
+    });
     if (!call.b.ok()) return {};
     if (!direction.layer.activity_regularizer.present()) continue;
     for (const Output output : outputs.back()) {

@@ -126,9 +126,9 @@ Layers PreprocessingLayers() {
 
 Layers RecurrentLayers() {
   using namespace layers;  // NOLINT
-  return {SimpleRNN{},  LSTM{},      GRU{},     Bidirectional{}, TimeDistributed{},
-          RNN{},        LSTMCell{},  GRUCell{}, SimpleRNNCell{}, StackedRNNCells{},
-          ConvLSTM1D{}, ConvLSTM2D{}};
+  return {SimpleRNN{},  LSTM{},       GRU{},       Bidirectional{}, TimeDistributed{},
+          RNN{},        LSTMCell{},   GRUCell{},   SimpleRNNCell{}, StackedRNNCells{},
+          ConvLSTM1D{}, ConvLSTM2D{}, ConvLSTM3D{}};
 }
 
 // Returns one layer of each class, with default arguments.

@@ -4,6 +4,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/model/layers/adaptive_pooling.h"
+#include "runtime/model/layers/conv_lstm.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/operations/custom_layer.h"
 #include "runtime/model/operations/operation.h"
@@ -36,6 +37,8 @@ int64_t WindowsOf(const LayerConfig& layer) {
 int64_t PartsOf(const LayerConfig& layer) {
   if (const auto* conv = layer.As<layers::Conv3D>()) return conv->window.size[0];
   if (const auto* conv = layer.As<layers::Conv3DTranspose>()) return conv->window.size[0];
+  // Convolves the inputs and the state, with dropout once per gate.
+  if (const auto* conv = layer.As<layers::ConvLSTM3D>()) return 8 * conv->window.size[0];
   if (const auto* operation = layer.As<layers::Operation>()) return operation->sections;
   if (const auto* custom = layer.As<layers::CustomLayer>()) {
     int64_t parts = 1;
@@ -52,9 +55,13 @@ int64_t PartsOf(const LayerConfig& layer) {
 // Returns the effort of one call of the layer, including the calls inside it.
 Effort EffortOf(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) return EffortOf(*nested->model);
+  const auto* both = layer.config.As<layers::Bidirectional>();
+  if (both != nullptr && both->layer != nullptr) {
+    const auto& backward = both->backward_layer == nullptr ? both->layer : both->backward_layer;
+    return {PartsOf(both->layer->config) + PartsOf(backward->config), 0};
+  }
   const auto* wrapper = layer.config.As<layers::TimeDistributed>();
   if (wrapper == nullptr || wrapper->layer == nullptr) return {PartsOf(layer.config), 0};
-  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // the effort of 1000 separate steps
   Effort wrapped = EffortOf(*wrapper->layer);
   ++wrapped.depth;
   return wrapped;

@@ -166,12 +166,9 @@ std::vector<VariableSpec> RNN::Variables(std::span<const TensorType> in) const {
   return variables;
 }
 
-std::vector<Output> RNN::Apply(LayerCall& call) const {
+std::vector<Output> RNN::Outputs(LayerCall& call, bool flip) const {
   const Output mask = inputs.MaskOf(call);
-  if (return_sequences) {
-    const auto sequences = static_cast<size_t>(inputs.sequences);
-    call.output_masks = {inputs.mask == kNoInput ? call.mask(sequences) : mask};
-  }
+  if (return_sequences) call.output_masks = {inputs.SequencesMaskOf(call)};
   std::vector<Output> outputs = {call.inputs[static_cast<size_t>(inputs.sequences)]}, states;
   auto next = call.variables.begin();
   const std::vector<CellPass> passes = PassesOf(*this);
@@ -190,9 +187,9 @@ std::vector<Output> RNN::Apply(LayerCall& call) const {
     next += count;
     const graph::NameScope scope(call.b, pass.cell->name);
     // Restore the original order of the steps for the next cell, which runs in the same direction.
-    const bool flip = go_backwards && pass.cell != passes.back().cell;
-    const std::vector<Output> results =
-        RecurrentOutputs(pass.arguments, InputsOf(*this, pass, mask.valid()), inner, flip);
+    const bool last = &pass == &passes.back();
+    const std::vector<Output> results = RecurrentOutputs(
+        pass.arguments, InputsOf(*this, pass, mask.valid()), inner, last ? flip : go_backwards);
     if (!call.b.ok()) return {};
     outputs[0] = results[0];
     states.insert(states.end(), results.begin() + 1, results.end());

@@ -51,7 +51,9 @@ struct RNN {
   void CallArguments(CallVisitor& visitor) { inputs.Visit(visitor); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
-  std::vector<graph::Output> Apply(LayerCall& call) const;
+  std::vector<graph::Output> Apply(LayerCall& call) const { return Outputs(call, false); }
+  // Like Apply. If `flip` is set, the outputs of all steps are in reverse order.
+  std::vector<graph::Output> Outputs(LayerCall& call, bool flip) const;
 
   // Returns the cells in order.
   std::vector<const Layer*> Cells() const;

@@ -1,6 +1,13 @@
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
 #include "runtime/graph/ops.h"
+#include "runtime/graph/scan.h"
 #include "runtime/model/apply_layer.h"
+#include "runtime/model/layers/activity_regularization.h"
 #include "runtime/model/layers/normalization.h"
+#include "runtime/model/nested_model.h"
 #include "runtime/model/wrappers.h"
 
 namespace tfjob::model::layers {
@@ -31,38 +38,126 @@ Output Reshaped(graph::Builder& b, Output x, std::vector<int64_t> first, int dro
   return graph::Reshape(b, x, Shape(std::move(first)));
 }
 
-// Returns step `step` of a value [batch,steps,…].
-Output StepAt(graph::Builder& b, Output x, int64_t step) {
-  const std::vector<int64_t>& dims = b.shape(x).dims();
-  std::vector<int64_t> begin(dims.size(), 0), size = dims;
-  begin[1] = step;
-  size[1] = 1;
-  const int64_t batch = dims[0];
-  return Reshaped(b, graph::Slice(b, x, std::move(begin), std::move(size)), {batch}, 2);
+// Swaps the axes of the batch and of the steps, which are the first two.
+Output StepsAndBatchSwapped(graph::Builder& b, Output x) {
+  std::vector<int64_t> order(b.shape(x).dims().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[0], order[1]);
+  return Transpose(b, x, std::move(order));
 }
 
-// Applies the layer to the steps in sequence. Each step uses the values that the previous step
-// assigned to variables.
-Output StepByStep(const Layer& layer, LayerCall& call, Output x, Output mask) {
-  graph::Builder& b = call.b;
-  const int64_t batch = b.shape(x).dim(0), steps = b.shape(x).dim(1);
-  if (steps > graph::kMostJoined) {
-    return b.Fail(InvalidArgument(Describe(layer), " changes its variables in each step; it takes ",
-                                  "at most ", graph::kMostJoined, " steps, got ", steps));
-  }
-  std::vector<Output> outputs;
-  for (int64_t step = 0; step < steps && b.ok(); ++step) {
-    LayerCall inner =
-        Inner(call, layer, StepAt(b, x, step), mask.valid() ? StepAt(b, mask, step) : Output());
-    const std::vector<Output> output = ApplyLayer(layer, layer.config, inner);
-    if (!b.ok()) return {};
-    outputs.push_back(Reshaped(b, output[0], {batch, 1}, 1));
-    call.assignments = inner.assignments;
-    for (const LayerCall::Assignment& assignment : inner.assignments)
-      call.variables[assignment.variable] = assignment.value;
-  }
-  return graph::Concat(b, std::move(outputs), 1);
+// Returns whether the steps depend on each other in training, because each one changes variables
+// that the next one uses.
+bool Learns(const Layer& layer) {
+  if (!layer.trainable) return false;
+  if (layer.config.As<BatchNormalization>() != nullptr) return true;
+  if (const auto* each = layer.config.As<TimeDistributed>()) return Learns(*each->layer);
+  const auto* nested = layer.config.As<NestedModel>();
+  return nested != nullptr && std::ranges::any_of(nested->model->layers, Learns);
 }
+
+// Returns whether calls of the layer add penalties for activities to the loss. The wrapper's own
+// layer does not count: Keras ignores its activity regularizer.
+bool Penalizes(const Layer& layer, bool wrapped) {
+  const bool own =
+      layer.activity_regularizer.present() || layer.config.As<ActivityRegularization>() != nullptr;
+  if (own && !wrapped) return true;
+  if (const auto* each = layer.config.As<TimeDistributed>()) return Penalizes(*each->layer, true);
+  if (const auto* both = layer.config.As<Bidirectional>()) {
+    return both->layer->activity_regularizer.present() ||
+           (both->backward_layer != nullptr &&
+            both->backward_layer->activity_regularizer.present());
+  }
+  const auto* nested = layer.config.As<NestedModel>();
+  return nested != nullptr && std::ranges::any_of(nested->model->layers, [](const Layer& inner) {
+           return Penalizes(inner, false);
+         });
+}
+
+// Returns Unimplemented if TimeDistributed does not support the layer.
+Status CheckWrapped(const Layer& layer) {
+  const auto* normalization = layer.config.As<BatchNormalization>();
+  Status status;
+  if (normalization != nullptr && normalization->synchronized) {
+    status =
+        Unimplemented("synchronized: true is not supported in TimeDistributed; set it to false");
+  }
+  if (const auto* each = layer.config.As<TimeDistributed>()) status = CheckWrapped(*each->layer);
+  if (const auto* nested = layer.config.As<NestedModel>()) {
+    for (const Layer& inner : nested->model->layers) {
+      if (status.ok()) status = CheckWrapped(inner);
+    }
+  }
+  return status.ok() ? status : Annotate(status, Describe(layer));
+}
+
+// Returns the number of each step, [steps], which differs from those of other training steps.
+Output StepNumbers(graph::Builder& b, Output step, int64_t steps) {
+  Tensor numbers(DType::kInt64, {steps});
+  std::iota(numbers.data<int64_t>().begin(), numbers.data<int64_t>().end(), 0);
+  const Output first = Mul(b, step, Const(b, Tensor::Scalar<int64_t>(steps)));
+  return graph::Add(b, Const(b, std::move(numbers)), first);
+}
+
+// Applies the layer to the steps in sequence, in a loop.
+class StepLoop {
+ public:
+  StepLoop(const Layer& layer, LayerCall& call, Output x, Output mask)
+      : layer_(layer), call_(call), x_(x), mask_(mask), scan_(call.b, call.b.shape(x).dim(1)) {}
+
+  Output Run(const std::vector<VariableSpec>& variables) {
+    LayerCall inner = InnerCall();
+    std::vector<int> states;  // the state of each variable, or -1
+    int count = 0;
+    for (size_t i = 0; i < variables.size(); ++i) {
+      const Output value = call_.variables[i];
+      states.push_back(variables[i].assigned ? count++ : -1);
+      inner.variables.push_back(variables[i].assigned ? scan_.State(value)
+                                                      : scan_.Invariant(value));
+    }
+    std::vector<Output> next = inner.variables;
+    const std::vector<Output> outputs = ApplyLayer(layer_, layer_.config, inner);
+    if (!scan_.body().ok()) return call_.b.Fail(scan_.body().status());
+    for (const LayerCall::Assignment& assignment : inner.assignments)
+      next[assignment.variable] = assignment.value;
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states[i] >= 0) scan_.SetNext(states[i], next[i]);
+    }
+    scan_.Stack(outputs[0]);
+    for (const Output penalty : inner.penalties) scan_.Stack(penalty);
+    const graph::ScanBuilder::Results results = scan_.Finish();
+    if (!call_.b.ok()) return {};
+    for (const LayerCall::Assignment& assignment : inner.assignments) {
+      const auto state = static_cast<size_t>(states[assignment.variable]);
+      call_.assignments.push_back({assignment.variable, results.states[state]});
+    }
+    for (size_t i = 1; i < results.outputs.size(); ++i)
+      call_.penalties.push_back(Sum(call_.b, results.outputs[i], {}));
+    return StepsAndBatchSwapped(call_.b, results.outputs[0]);
+  }
+
+ private:
+  Output Sequence(Output value) { return scan_.Sequence(StepsAndBatchSwapped(call_.b, value)); }
+
+  LayerCall InnerCall() {
+    LayerCall inner{.b = scan_.body(),
+                    .inputs = {Sequence(x_)},
+                    .training = call_.training,
+                    .trainable = call_.trainable && layer_.trainable,
+                    .replica = call_.replica};
+    if (mask_.valid()) inner.masks = {Sequence(mask_)};
+    if (call_.training) {
+      inner.step = scan_.Sequence(StepNumbers(call_.b, call_.step, call_.b.shape(x_).dim(1)));
+      inner.seed = scan_.Invariant(call_.seed);
+    }
+    return inner;
+  }
+
+  const Layer& layer_;
+  LayerCall& call_;
+  const Output x_, mask_;
+  graph::ScanBuilder scan_;
+};
 
 }  // namespace
 
@@ -82,12 +177,8 @@ StatusOr<std::vector<TensorType>> TimeDistributed::OutputTypes(
     types = Unimplemented(
         "activity_regularizer is not supported in TimeDistributed; give it to the "
         "TimeDistributed layer itself");
-  const auto* const normalization = layer->config.As<BatchNormalization>();
-  if (types.ok() && normalization != nullptr && normalization->synchronized) {
-    types =
-        Unimplemented("synchronized: true is not supported in TimeDistributed; set it to false");
-  }
   if (!types.ok()) return Annotate(types.status(), Describe(*layer));
+  RETURN_IF_ERROR(CheckWrapped(*layer));
   (*types)[0].shape = Batched(x.shape.dim(0), (*types)[0].shape);
   return types;
 }
@@ -104,8 +195,11 @@ std::vector<Output> TimeDistributed::Apply(LayerCall& call) const {
   const Output steps_mask = mask == kNoInput ? call.mask(given) : call.inputs[given];
   call.output_masks = {steps_mask};
   const graph::NameScope scope(b, layer->name);
-  if (StepsApart() && call.training && call.trainable && layer->trainable)
-    return {StepByStep(*layer, call, x, steps_mask)};
+  const bool learns = call.training && call.trainable && Learns(*layer);
+  if (learns || Penalizes(*layer, /*wrapped=*/true)) {
+    const TensorType step = StepOf(call.ExampleTypes()[static_cast<size_t>(input)]);
+    return {StepLoop(*layer, call, x, steps_mask).Run(VariablesOf(*layer, {&step, 1}))};
+  }
   const int64_t batch = b.shape(x).dim(0), steps = b.shape(x).dim(1);
   const Output folded_mask =
       steps_mask.valid() ? Reshaped(b, steps_mask, {batch * steps}, 2) : Output();
@@ -117,16 +211,7 @@ std::vector<Output> TimeDistributed::Apply(LayerCall& call) const {
                                  " contains an activity_regularizer, which is not supported in "
                                  "TimeDistributed"))};
   }
-  if (!inner.assignments.empty()) {
-    return {b.Fail(Unimplemented(Describe(*layer),
-                                 " contains a layer that changes its variables in "
-                                 "each step; only BatchNormalization itself may"))};
-  }
   return {Reshaped(b, outputs[0], {batch, steps}, 1)};
-}
-
-bool TimeDistributed::StepsApart() const {
-  return layer->config.As<BatchNormalization>() != nullptr;
 }
 
 }  // namespace tfjob::model::layers

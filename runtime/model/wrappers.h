@@ -10,10 +10,10 @@ namespace tfjob::model::layers {
 
 // Applies a layer with one input and one output to each step of sequences [steps,…].
 //
-// Treats the steps as examples of one larger batch. As in Keras, BatchNormalization is an
-// exception: in training, it is applied to the steps in sequence, with separate statistics per
-// step. In this case, each step adds its own ops to the graph, so there may be at most kMostJoined
-// steps, and BatchNormalization must not be inside another layer.
+// Treats the steps as examples of one larger batch, with two exceptions, in which a loop applies
+// the layer to the steps in sequence. As in Keras, a BatchNormalization has separate statistics per
+// step in training, and each step updates the moving statistics that the previous step left. If a
+// nested model has activity regularizers, the penalties of all steps are added up.
 struct TimeDistributed {
   static constexpr std::string_view kClass = "TimeDistributed";
   static constexpr bool kSupportsMasking = true;
@@ -31,17 +31,16 @@ struct TimeDistributed {
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const;
-  // Returns whether training applies the layer to each step separately.
-  bool StepsApart() const;
 };
 
 // Specifies how a Bidirectional layer combines its outputs.
 enum class BidirectionalMerge { kConcat, kSum, kMul, kAve, kNone };
 
-// Runs two recurrent layers over the sequences, one forwards and one backwards. If the backward
-// layer returns the outputs of all steps, they are put into the order of the steps. With kNone,
-// returns both outputs. The outputs are followed by the states of the forward layer, and then by
-// those of the backward layer. Initial states have the same order.
+// Runs two recurrent layers, such as LSTM, ConvLSTM2D or RNN, over the sequences, one forwards and
+// one backwards. They may be of different classes. If the backward layer returns the outputs of all
+// steps, they are put into the order of the steps. With kNone, returns both outputs. The outputs
+// are followed by the states of the forward layer, and then by those of the backward layer. Initial
+// states have the same order.
 struct Bidirectional {
   static constexpr std::string_view kClass = "Bidirectional";
   std::shared_ptr<const Layer> layer;

@@ -389,6 +389,13 @@ TEST(Synchronized, InTimeDistributedIsRefused) {
   EXPECT_NE(Message(status).find("synchronized: true is not supported in TimeDistributed"),
             std::string::npos)
       << status;
+  const Json nested = *ParseJson(R"([{"Reshape": {"target_shape": [2, 1]}},
+      {"TimeDistributed": {"layer": {"class_name": "Sequential", "config": {"layers": [
+        {"class_name": "BatchNormalization", "config": {"synchronized": true}}]}}}}])",
+                                 "layers");
+  definition.model = *model::ReadLayers(JsonField(nested, "model.layers"));
+  EXPECT_NE(Message(DefineVariables(definition)).find("synchronized: true is not supported"),
+            std::string::npos);
 }
 
 TEST(Synchronized, WithParameterServersIsRefused) {

@@ -104,23 +104,32 @@ def variables(model, prefix=""):
     """Returns the weights of a model, by the names that the runtime uses."""
     found = {}
     for layer in model.layers:
-        if hasattr(layer, "layers"):
-            found.update(variables(layer, f"{prefix}{layer.name}/"))
-        else:
-            for weight in layer.weights:
-                path = (getattr(weight, "path", None) or weight.name).split(":")[0]
-                name = path.split("/")[-1]
-                if "Attention" in type(layer).__name__:
-                    name = path.split(f"{layer.name}/")[-1]
-                if hasattr(layer, "cell") or hasattr(layer, "forward_layer") or type(layer).__name__ == "TimeDistributed":
-                    name = path.split(f"{layer.name}/", 1)[-1].replace("backward_rear", "rear")  # lacks it if read
-                    inner = layer.layer.name if type(layer).__name__ == "TimeDistributed" else ""
-                    name = name if name.startswith(inner) else f"{inner}/{name}"  # tf.keras 2 omits it
-                if type(layer).__name__.startswith("ConvLSTM") and "/" not in name:
-                    name = f"conv_lstm_cell/{name}"  # tf.keras 2 omits the cell
-                if name == "depthwise_kernel" and "Separable" not in type(layer).__name__:
-                    name = "kernel"  # its name in Keras 3; tf.keras 2 has another
-                found[f"{prefix}{layer.name}/{name}"] = np.asarray(weight)
+        found.update(variables_of(layer, f"{prefix}{layer.name}/"))
+    return found
+
+
+def variables_of(layer, prefix):
+    """Returns the weights of a layer by name. The names start with the prefix."""
+    if hasattr(layer, "layers"):
+        return variables(layer, prefix)
+    inner = layer.layer if type(layer).__name__ == "TimeDistributed" else None
+    if hasattr(inner, "layers") or type(inner).__name__ == "TimeDistributed":
+        return variables_of(inner, f"{prefix}{inner.name}/")
+    found = {}
+    for weight in layer.weights:
+        path = (getattr(weight, "path", None) or weight.name).split(":")[0]
+        name = path.split("/")[-1]
+        if "Attention" in type(layer).__name__:
+            name = path.split(f"{layer.name}/")[-1]
+        if hasattr(layer, "cell") or hasattr(layer, "forward_layer") or inner is not None:
+            name = path.split(f"{layer.name}/", 1)[-1].replace("backward_rear", "rear")  # lacks it if read
+            start = inner.name if inner is not None else ""
+            name = name if name.startswith(start) else f"{start}/{name}"  # tf.keras 2 omits it
+        if type(layer).__name__.startswith("ConvLSTM") and "/" not in name:
+            name = f"conv_lstm_cell/{name}"  # tf.keras 2 omits the cell
+        if name == "depthwise_kernel" and "Separable" not in type(layer).__name__:
+            name = "kernel"  # its name in Keras 3; tf.keras 2 has another
+        found[f"{prefix}{name}"] = np.asarray(weight)
     return found
 
 

@@ -20,7 +20,6 @@ NOT_LAYERS = {"Layer", "Wrapper", "InputSpec"}
 INSTEAD = [
     ("Lambda", "it contains Python code, which is not run; replace it with layers or functions of `keras.ops`"),
     ("JaxLayer|FlaxLayer|TorchModuleWrapper|TFSMLayer", "it contains a program of another library"),
-    ("ConvLSTM3D", "use `TimeDistributed` convolutions and an `LSTM`"),
     ("GroupQueryAttention", "use `MultiHeadAttention`"),
     ("Rand.*|AugMix|AutoContrast|CutMix|MixUp|Equalization|ContrastLimited.*|Solarization|MaxNumBoundingBoxes|Pipeline",
      "augment the images before you write the training data"),

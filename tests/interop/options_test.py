@@ -48,7 +48,8 @@ def times(maximum, *shape):
 
 
 ROW, STEPS, IMAGE, VOLUME = values(4), values(5, 4), values(6, 5, 4), values(4, 5, 3, 2)
-FRAMES, ROWS = values(3, 5, 4, 2), values(3, 5, 2)
+LONG = values(40, 4)
+FRAMES, ROWS, CLIP = values(3, 5, 4, 2), values(3, 5, 2), values(3, 4, 3, 2, 2)
 # Values of other types than Keras' floatx.
 PIXELS, COUNTS = raw(6, 5, 2, dtype="uint8"), raw(5, 4, dtype="int32")
 DOUBLES = raw(5, 4, dtype="float64")
@@ -72,10 +73,17 @@ def recurrent(count):
             ({"units": 3}, {"sequence": STEPS, "mask": mask(5)})]
 
 
+FLAGS = [False, True]
+
+
 def conv_lstm(inputs, *state):
     plain = {"filters": 2, "kernel_size": 2, "padding": "same"}
     return [({**plain, "return_state": True}, inputs), ({**plain, "dropout": 0.4}, inputs),
             ({**plain, "recurrent_dropout": 0.4}, inputs),
+            *[({**plain, "return_sequences": True, "zero_output_for_mask": zero},
+               {"sequence": inputs, "mask": mask(inputs.shape[0])}) for zero in FLAGS],
+            ({**plain, "zero_output_for_mask": True, "go_backwards": True},
+             {"sequence": inputs, "mask": mask(inputs.shape[0])}),
             ({**plain, "return_sequences": True, "return_state": True},
              {"sequence": inputs, "initial_state": states(2, *state)})]
 
@@ -85,6 +93,17 @@ def pair(cell, **arguments):
     forward, backward = getattr(L, cell), getattr(L, cell)
     return lambda: {"layer": forward(3, return_sequences=True),
                     "backward_layer": backward(3, return_sequences=True, go_backwards=True, **arguments)}
+
+
+def cells():
+    return [L.LSTMCell(3), L.SimpleRNNCell(2), L.LSTMCell(2)]
+
+
+def normalized(shape):
+    """Returns a functional model with a BatchNormalization whose output it uses twice."""
+    x = keras.Input(shape)
+    y = L.BatchNormalization(momentum=0.5)(L.Dense(3)(x))
+    return keras.Model(x, L.Add()([L.Dense(3)(y), y]))
 
 
 # {layer: [(arguments, or a function that returns them; the input, or the arguments of the call)]}. Arguments that are
@@ -120,7 +139,19 @@ OPTIONS = {
     "Rescaling": [({"scale": 1 / 255, "offset": -0.5}, given) for given in (PIXELS, COUNTS, DOUBLES)],
     "Dense": [({"units": 3}, given) for given in (PIXELS, COUNTS, DOUBLES)],
     "ReLU": [({}, COUNTS), ({"negative_slope": 0.2}, COUNTS)],
-    "TimeDistributed": [(lambda: {"layer": L.Dense(2)}, given) for given in (PIXELS, DOUBLES)],
+    "TimeDistributed": [
+        *[(lambda: {"layer": L.Dense(2)}, given) for given in (PIXELS, DOUBLES)],
+        (lambda: {"layer": keras.Sequential([L.Dense(3), L.BatchNormalization(momentum=0.5), L.Dense(2)])}, STEPS),
+        (lambda: {"layer": keras.Sequential([L.Dense(3), L.BatchNormalization(axis=1, momentum=0.5)])}, LONG),
+        (lambda: {"layer": normalized((5, 4))}, values(3, 5, 4)),
+        (lambda: {"layer": L.TimeDistributed(L.BatchNormalization(momentum=0.5))}, values(3, 5, 4)),
+        (lambda: {"layer": keras.Sequential([L.TimeDistributed(normalized((4,)))])}, values(3, 5, 4)),
+        (lambda: {"layer": keras.Sequential([L.Conv1D(3, 2), L.BatchNormalization(), L.LSTM(2)])}, values(3, 5, 4)),
+        (lambda: {"layer": keras.Sequential([L.Dense(3, activity_regularizer="l2"), L.Dense(2)])}, STEPS),
+        (lambda: {"layer": keras.Sequential([L.BatchNormalization(), L.ActivityRegularization(l1=0.1)])},
+         {"inputs": STEPS, "mask": mask(5)}),
+        (lambda: {"layer": L.Bidirectional(L.GRU(3))}, values(3, 5, 4)),
+    ],
     "Resizing": [({"height": height, "width": width, **options}, image)
                  for height, width, image in ((4, 9, times(100, 6, 5, 2)), (9, 4, values(6, 5, 2)))
                  for options in ({"pad_to_aspect_ratio": True}, {"pad_to_aspect_ratio": True, "fill_value": 7.5},
@@ -134,6 +165,7 @@ OPTIONS = {
     "GRU": recurrent(1),
     "ConvLSTM1D": conv_lstm(ROWS, 5, 2),
     "ConvLSTM2D": conv_lstm(FRAMES, 5, 4, 2),
+    "ConvLSTM3D": conv_lstm(CLIP, 4, 3, 2, 2),
     "RNN": [(lambda: {"cell": L.LSTMCell(3), "return_state": True}, STEPS),
             (lambda: {"cell": [L.GRUCell(3), L.LSTMCell(2)], "return_state": True, "return_sequences": True}, STEPS),
             (lambda: {"cell": L.GRUCell(3), "unroll": True}, STEPS)],
@@ -141,7 +173,21 @@ OPTIONS = {
     "StackedRNNCells": [(lambda: {"cells": [L.SimpleRNNCell(3), L.GRUCell(2, reset_after=False)]}, STEPS)],
     "Bidirectional": [(pair("LSTM", unit_forget_bias=False), STEPS), (pair("GRU", reset_after=False), STEPS),
                       (pair("SimpleRNN", activation="relu"), {"sequence": STEPS, "mask": mask(5)}),
-                      (lambda: {"layer": L.LSTM(3, return_state=True), "merge_mode": "sum"}, STEPS)],
+                      (lambda: {"layer": L.LSTM(3, return_state=True), "merge_mode": "sum"}, STEPS),
+                      *[(lambda given=given, mode=mode: {"layer": L.RNN(cells(), **given), "merge_mode": mode}, inputs)
+                        for mode, given, inputs in (
+                            ("concat", {"return_sequences": True}, STEPS), ("mul", {"return_state": True}, STEPS),
+                            (None, {"return_sequences": True}, {"sequence": STEPS, "mask": mask(5)}))],
+                      (lambda: {"layer": L.RNN(L.GRUCell(3), return_sequences=True), "merge_mode": "ave"},
+                       {"sequence": STEPS, "initial_state": states(2, 3)}),
+                      (lambda: {"layer": L.RNN(L.LSTMCell(3)), "backward_layer": L.LSTM(3, go_backwards=True)}, STEPS),
+                      *[(lambda name=name, mode=mode, given=given:
+                         {"layer": getattr(L, name)(2, 2, padding="same", **given), "merge_mode": mode}, inputs)
+                        for name, mode, given, inputs in (
+                            ("ConvLSTM1D", "concat", {"return_sequences": True}, ROWS), ("ConvLSTM1D", "sum", {}, ROWS),
+                            ("ConvLSTM2D", None, {"return_sequences": True, "return_state": True}, FRAMES),
+                            ("ConvLSTM2D", "concat", {}, {"sequence": FRAMES, "initial_state": states(4, 5, 4, 2)}),
+                            ("ConvLSTM3D", "ave", {"return_sequences": True}, CLIP))]],
     "MultiHeadAttention": [
         ({**HEADS, "sliding_window": 2}, {"query": QUERY, "value": QUERY}),
         ({**HEADS, "sliding_window": 2}, {"query": QUERY, "value": QUERY, "use_causal_mask": True}),
@@ -194,7 +240,8 @@ INITIALIZED = {
     "BatchNormalization": ({}, STEPS), "LayerNormalization": ({}, STEPS), "GroupNormalization": ({"groups": 2}, STEPS),
     "MultiHeadAttention": ({**HEADS, "use_gate": True}, {"query": QUERY, "value": QUERY}),
     **{name: ({"units": 3}, STEPS) for name in ("SimpleRNN", "LSTM", "GRU")},
-    "ConvLSTM1D": ({"filters": 2, "kernel_size": 2}, ROWS), "ConvLSTM2D": ({"filters": 2, "kernel_size": 2}, FRAMES),
+    **{f"ConvLSTM{rank}D": ({"filters": 2, "kernel_size": 2}, inputs)
+       for rank, inputs in ((1, ROWS), (2, FRAMES), (3, CLIP))},
     **{f"{kind}{rank}D": (given, inputs) for rank, inputs in ((1, STEPS), (2, IMAGE), (3, VOLUME))
        for kind, given in (("Conv", {"filters": 2, "kernel_size": 2}), ("DepthwiseConv", {"kernel_size": 2}),
                            ("SeparableConv", {"filters": 2, "kernel_size": 2})) if rank < 3 or kind == "Conv"},
@@ -258,6 +305,8 @@ def model_of(layer, given):
     if isinstance(layer, L.Softmax):
         # The layer's mask has more axes than that of a loss. Permute does not pass the mask on.
         outputs = [L.Permute((1, 2))(y) for y in outputs]
+    elif type(layer).__name__.startswith("ConvLSTM") and "mask" in arguments:
+        outputs = [ops.multiply(y, 2) for y in outputs]  # Keras cannot apply the mask of the steps to the loss
     elif arguments.get("return_attention_scores"):
         # The scores have such a mask, too. Keras infers a wrong shape for them, which Permute would store.
         outputs[-1] = ops.multiply(outputs[-1], 2)

@@ -159,6 +159,7 @@ LAYERS = {
     "GRU": ((3,), {**GATED, "reset_after": FLAG}),
     "ConvLSTM1D": ((4,), conv_lstm(1)),
     "ConvLSTM2D": ((5,), conv_lstm(2)),
+    "ConvLSTM3D": ((6,), conv_lstm(3)),
     "Conv1D": ((3,), {**conv(1), "groups": [1, 1, 2]}),
     "Conv2D": ((4,), {**conv(2), "groups": [1, 1, 2]}),
     "DepthwiseConv1D": ((3,), depthwise(1)),
@@ -303,7 +304,7 @@ class Drawing:
 
     def add_input(self):
         r = self.r
-        kind = r.choice(["row", "sequence", "sequence", "image", "volume", "ids", "ids"])
+        kind = r.choice(["row", "sequence", "sequence", "image", "volume", "clip", "ids", "ids"])
         length = r.choice([None, 5])
         if kind == "ids":
             ids = keras.Input((length,), dtype=r.choice(["int32", "float32"]), name=f"ids_{len(self.inputs)}")
@@ -313,7 +314,8 @@ class Drawing:
             return
         shape = {"row": (r.choice([3, 4]),), "sequence": (length, r.choice([3, 4])),
                  "image": (r.choice([None, 6]), r.choice([None, 5]), r.choice([2, 4])),
-                 "volume": (r.choice([None, 4]), 5, r.choice([None, 3]), r.choice([2, 4]))}[kind]
+                 "volume": (r.choice([None, 4]), 5, r.choice([None, 3]), r.choice([2, 4])),
+                 "clip": (r.choice([None, 3]), 4, 3, 3, 2)}[kind]
         self.inputs.append(keras.Input(shape, name=f"{kind}_{len(self.inputs)}"))
         self.values.append(self.inputs[-1])
 
@@ -371,29 +373,37 @@ class Drawing:
         options = without(LAYERS[name][1], "return_sequences", "go_backwards", "zero_output_for_mask", "unroll")
         return getattr(L, f"{name}Cell")(**arguments(self.r, options, shape))
 
-    def cells(self, at, x):
-        cells = [self.cell(x.shape) for _ in range(self.r.choice([1, 1, 2, 3]))]
+    def recurrent(self, shape, name):
+        """Returns a recurrent layer of this class, which may be an RNN of one cell or several."""
+        if name != "RNN":
+            return self.draw_layer(shape, [name])
+        cells = [self.cell(shape) for _ in range(self.r.choice([1, 1, 2, 3]))]
         options = {name: FLAG for name in ("return_sequences", "go_backwards", "zero_output_for_mask")}
-        return {at}, L.RNN(cells[0] if len(cells) == 1 else cells, **arguments(self.r, options, x.shape))(x)
+        return L.RNN(cells[0] if len(cells) == 1 else cells, **arguments(self.r, options, shape))
 
     def wrapper(self, at, x):
         if self.r.random() < 0.3:
-            return self.cells(at, x)
+            return {at}, self.recurrent(x.shape, "RNN")(x)
         if self.r.random() < 0.5:
-            layer = self.draw_layer(x.shape, ["SimpleRNN", "LSTM", "GRU"])
+            recurrent = {3: ["SimpleRNN", "LSTM", "GRU", "RNN"], 4: ["ConvLSTM1D"], 5: ["ConvLSTM2D"], 6: ["ConvLSTM3D"]}
+            layer = self.recurrent(x.shape, self.r.choice(recurrent[len(x.shape)]))
             return {at}, L.Bidirectional(layer, merge_mode=self.r.choice(["concat", "sum", "mul", "ave", None]))(x)
-        return {at}, L.TimeDistributed(self.draw_layer((None, *x.shape[2:])))(x)
+        step = (None, *x.shape[2:])
+        layer = self.pair(step) if self.r.random() < 0.4 else self.draw_layer(step)
+        return {at}, L.TimeDistributed(layer)(x)
+
+    def pair(self, shape):
+        """Returns a functional or sequential model of two layers."""
+        if self.r.random() < 0.5:
+            first = self.draw_layer(shape)
+            second = self.draw_layer(first.compute_output_shape(shape))
+            return keras.Sequential([keras.Input(shape[1:]), first, second])
+        inner = keras.Input(shape[1:])
+        y = self.draw_layer(shape)(inner)
+        return keras.Model(inner, self.draw_layer(y.shape)(y))
 
     def nested(self, at, x):
-        """Calls a functional or sequential model of two layers."""
-        if self.r.random() < 0.5:
-            first = self.draw_layer(x.shape)
-            second = self.draw_layer(first.compute_output_shape(x.shape))
-            return {at}, keras.Sequential([first, second])(x)
-        inner = keras.Input(x.shape[1:])
-        y = self.draw_layer(x.shape)(inner)
-        y = self.draw_layer(y.shape)(y)
-        return {at}, keras.Model(inner, y)(x)
+        return {at}, self.pair(x.shape)(x)
 
     def again(self, at, x):
         """Calls a layer again, on another value."""

@@ -13,14 +13,14 @@ import keras_layers
 import random_models
 
 L = keras.layers
-SHAPES = {2: (4,), 3: (5, 4), 4: (6, 5, 4), 5: (4, 6, 5, 4)}
+SHAPES = {2: (4,), 3: (5, 4), 4: (6, 5, 4), 5: (4, 6, 5, 4), 6: (3, 4, 6, 5, 4)}
 PAIR = [(5, 4), (5, 4)]
 # Arguments of every layer, which have sections of their own in docs/training-file.md, and those of base classes, which
 # subclasses set.
 COMMON = {"name", "dtype", "trainable", "autocast", "rank", "pool_dimensions", "pool_mode", "activity_regularizer",
           "bounding_box_format", "layer", "gptq_unpacked_column_size"}
 # Arguments of the base classes of these layers, which the layers themselves set.
-INTERNAL = {name: {"cell"} for name in ("SimpleRNN", "LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D")}
+INTERNAL = {name: {"cell"} for name in ("SimpleRNN", "LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")}
 INTERNAL |= {name: {"factor", "data_format"} for name in ("Resizing", "CenterCrop", "RandomCrop", "RandomFlip",
                                                          "RandomTranslation", "RandomZoom", "RandomShear")}
 # Values to try for an argument, apart from the opposite of a flag. The values of choices are those of Keras.

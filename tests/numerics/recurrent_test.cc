@@ -1,4 +1,4 @@
-// Compares recurrent layers and wrappers with plain loops in double precision.
+// Compares recurrent layers with plain loops in double precision.
 #include "runtime/model/layers/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -6,102 +6,11 @@
 #include <cmath>
 
 #include "runtime/model/layers/conv_lstm.h"
-#include "runtime/model/layers/dense.h"
-#include "runtime/model/layers/masking.h"
-#include "runtime/model/layers/normalization.h"
-#include "runtime/model/rnn.h"
-#include "runtime/model/shape.h"
 #include "runtime/model/wrappers.h"
-#include "tests/numerics/one_run.h"
+#include "tests/numerics/recurrent_reference.h"
 
 namespace tfjob::model {
 namespace {
-
-constexpr int64_t kSteps = 4, kFeatures = 3, kUnits = 2;
-using Row = std::vector<double>;
-
-// Returns whether a step is unmasked. The second half of each odd example is padding.
-bool Counts(size_t example, int64_t step) {
-  return example % 2 == 0 || step < kSteps / 2;
-}
-
-Values Sequences() {
-  Values x;
-  for (size_t i = 0; i < kBatch * kSteps * kFeatures; ++i)
-    x.push_back(static_cast<float>(std::sin(1.3 * static_cast<double>(i) + 1)));
-  return x;
-}
-
-Values Padded() {
-  Values x = Sequences();
-  for (size_t i = 0; i < x.size(); ++i) {
-    const size_t row = i / kFeatures;
-    if (!Counts(row / kSteps, static_cast<int64_t>(row % kSteps))) x[i] = 0;
-  }
-  return x;
-}
-
-Initializer Uniform(int64_t seed) {
-  return {.kind = Initializer::Kind::kRandomUniform, .minval = -1, .maxval = 1, .seed = seed};
-}
-
-// Returns a layer with random variables.
-template <typename L>
-L Made() {
-  L layer;
-  layer.arguments.units = kUnits;
-  layer.arguments.kernel_initializer = Uniform(1);
-  layer.arguments.recurrent_initializer = Uniform(2);
-  layer.arguments.bias_initializer = Uniform(3);
-  layer.arguments.return_sequences = true;
-  return layer;
-}
-
-// Contains the variables of a layer, with their values in OneRun.
-struct Weights {
-  template <typename L>
-  explicit Weights(const L& layer, const std::string& name = "layer_2") {
-    const TensorType in{DType::kFloat32, {kSteps, kFeatures}};
-    for (const VariableSpec& spec : layer.Variables({&in, 1})) {
-      tensors.push_back(
-          InitialValue(spec.initializer, spec.dtype, spec.shape, 1, name + "/" + spec.name));
-    }
-  }
-  double At(size_t tensor, int64_t row, int64_t column) const {
-    const Tensor& t = tensors[tensor];
-    return t.data<float>()[static_cast<size_t>(row * t.shape().dim(-1) + column)];
-  }
-  // Returns the scalar product of a row vector and a column of a matrix.
-  double Dot(size_t tensor, const Row& row, int64_t column) const {
-    double sum = 0;
-    for (size_t i = 0; i < row.size(); ++i)
-      sum += row[i] * At(tensor, static_cast<int64_t>(i), column);
-    return sum;
-  }
-  std::vector<Tensor> tensors;  // kernel, recurrent_kernel, bias
-};
-
-double Sigmoid(double z) {
-  return 1 / (1 + std::exp(-z));
-}
-
-struct State {
-  Row h = Row(kUnits), c = Row(kUnits);
-};
-
-State LstmStep(const Weights& w, const Row& x, const State& state) {
-  State next;
-  for (int64_t u = 0; u < kUnits; ++u) {
-    const auto z = [&](int64_t gate) {
-      const int64_t column = gate * kUnits + u;
-      return w.Dot(0, x, column) + w.Dot(1, state.h, column) + w.At(2, 0, column);
-    };
-    const auto at = static_cast<size_t>(u);
-    next.c[at] = Sigmoid(z(1)) * state.c[at] + Sigmoid(z(0)) * std::tanh(z(2));
-    next.h[at] = Sigmoid(z(3)) * std::tanh(next.c[at]);
-  }
-  return next;
-}
 
 State GruStep(const Weights& w, bool reset_after, const Row& x, const State& state) {
   const auto from_x = [&](int64_t gate, int64_t u) {
@@ -125,40 +34,6 @@ State GruStep(const Weights& w, bool reset_after, const Row& x, const State& sta
     next.h[at] = z * state.h[at] + (1 - z) * std::tanh(from_x(2, u) + recurrent);
   }
   return next;
-}
-
-using Cell = std::function<State(const Row& x, const State&)>;
-
-// Runs a cell over the sequences. A masked step preserves the state; its output is the state or, if
-// `zero` is true, 0.
-Values OutputsOf(const Cell& cell, const Values& x, bool masked, bool backwards,
-                 bool zero = false) {
-  Values outputs;
-  for (size_t example = 0; example < kBatch; ++example) {
-    State state;
-    for (int64_t t = 0; t < kSteps; ++t) {
-      const int64_t step = backwards ? kSteps - 1 - t : t;
-      const auto begin = x.begin() + (static_cast<int64_t>(example) * kSteps + step) * kFeatures;
-      const bool counts = !masked || Counts(example, step);
-      if (counts) state = cell(Row(begin, begin + kFeatures), state);
-      for (double h : state.h) outputs.push_back(counts || !zero ? static_cast<float>(h) : 0.0f);
-    }
-  }
-  return outputs;
-}
-
-Model Chained(LayerConfig layer, bool masked) {
-  LayerConfig between = layers::Rescaling{};
-  if (masked) between = layers::Masking{};
-  return Sequential(
-      "m", {{.name = "steps", .config = layers::Reshape{.target_shape = {kSteps, kFeatures}}},
-            {.name = "between", .config = std::move(between)},
-            {.name = "layer_2", .config = std::move(layer)}});
-}
-
-void ExpectNear(const Values& got, const Values& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5) << i;
 }
 
 template <typename L>
@@ -243,13 +118,6 @@ TEST(Recurrent, DropsInputsAndStatesOnlyInTraining) {
   EXPECT_NE(loss(dropping, 0), loss(dropping, 1));
 }
 
-template <layers::CellKind kKind>
-std::shared_ptr<const Layer> CellOf(const std::string& name,
-                                    const layers::RecurrentArguments& arguments) {
-  return std::make_shared<const Layer>(
-      Layer{.name = name, .config = layers::Cell<kKind>{arguments}});
-}
-
 TEST(Rnn, OneCellIsTheLayerOfItsKind) {
   for (const bool masked : {false, true}) {
     auto layer = Made<layers::LSTM>();
@@ -263,21 +131,11 @@ TEST(Rnn, OneCellIsTheLayerOfItsKind) {
   }
 }
 
-// All elements of a variable have the same value, because random values would depend on the
-// variable's name.
 TEST(Rnn, StackedCellsAreLayersInAChain) {
   auto first = Made<layers::LSTM>();
   auto second = Made<layers::GRU>();
-  const auto fill = [](layers::RecurrentArguments& arguments, double value) {
-    const auto constant = [](double number) {
-      return Initializer{.kind = Initializer::Kind::kConstant, .value = number};
-    };
-    arguments.kernel_initializer = constant(value);
-    arguments.recurrent_initializer = constant(0.7 * value);
-    arguments.bias_initializer = constant(-0.3 * value);
-  };
-  fill(first.arguments, 0.2);
-  fill(second.arguments, -0.4);
+  FillVariables(first.arguments, 0.2);
+  FillVariables(second.arguments, -0.4);
   const layers::StackedRNNCells stack{{CellOf<layers::CellKind::kLSTM>("a", first.arguments),
                                        CellOf<layers::CellKind::kGRU>("b", second.arguments)}};
   for (const bool masked : {false, true}) {
@@ -292,69 +150,51 @@ TEST(Rnn, StackedCellsAreLayersInAChain) {
   }
 }
 
-TEST(Wrappers, BidirectionalJoinsBothDirections) {
-  const layers::Bidirectional both{.layer = std::make_shared<const Layer>(
-                                       Layer{.name = "inner", .config = Made<layers::LSTM>()})};
-  const Weights w(both);
-  const auto cell = [&](size_t first) {
-    return [&, first](const Row& x, const State& state) {
-      Weights own = w;
-      own.tensors.erase(own.tensors.begin(), own.tensors.begin() + static_cast<int64_t>(first));
-      return LstmStep(own, x, state);
-    };
+// A layer whose kernel has size 1 along all axes but one computes the same along each of the axes.
+TEST(Recurrent, ConvLSTM3DConvolvesAlongEachAxis) {
+  constexpr int64_t kLength = 5;
+  const auto run = [](auto layer, std::vector<int64_t> size, std::vector<int64_t> shape) {
+    layer.filters = 2;
+    layer.window.size = std::move(size);
+    layer.window.padding = layers::PaddingKind::kSame;
+    layer.kernel_initializer = Uniform(1);
+    layer.recurrent_initializer = Uniform(2);
+    layer.bias_initializer = Uniform(3);
+    layer.return_sequences = true;
+    shape.insert(shape.begin(), kSteps);
+    shape.push_back(kWidth);
+    Values x(static_cast<size_t>(kBatch * Shape(shape).num_elements()));
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(std::sin(1.3 * static_cast<double>(i) + 1));
+    const Model model = Sequential("m", {{.name = "shape", .config = layers::Reshape{shape}},
+                                         {.name = "layer", .config = layer}});
+    return OneRun(model, Mode::kPredict, {x}).Get(kPrediction);
   };
-  for (const bool masked : {false, true}) {
-    const Values x = masked ? Padded() : Sequences();
-    const Values forward = OutputsOf(cell(0), x, masked, false, true);
-    const Values backward = OutputsOf(cell(3), x, masked, true, true);
-    const Values got = OneRun(Chained(both, masked), Mode::kPredict, {x}).Get(kPrediction);
-    ASSERT_EQ(got.size(), forward.size() + backward.size());
-    for (size_t example = 0; example < kBatch; ++example) {
-      for (size_t step = 0; step < kSteps; ++step) {
-        for (size_t u = 0; u < kUnits; ++u) {
-          const size_t row = example * kSteps + step;
-          const size_t other = example * kSteps + kSteps - 1 - step;
-          EXPECT_NEAR(got[row * 2 * kUnits + u], forward[row * kUnits + u], 1e-5);
-          EXPECT_NEAR(got[row * 2 * kUnits + kUnits + u], backward[other * kUnits + u], 1e-5);
-        }
-      }
-    }
-  }
+  const Values rows = run(layers::ConvLSTM1D{}, {3}, {kLength});
+  ExpectNear(run(layers::ConvLSTM3D{}, {3, 1, 1}, {kLength, 1, 1}), rows);
+  ExpectNear(run(layers::ConvLSTM3D{}, {1, 3, 1}, {1, kLength, 1}), rows);
+  ExpectNear(run(layers::ConvLSTM3D{}, {1, 1, 3}, {1, 1, kLength}), rows);
 }
 
-TEST(Wrappers, TimeDistributedAppliesALayerToEachStep) {
-  layers::Dense dense;
-  dense.units = kUnits;
-  const layers::TimeDistributed steps{
-      .layer = std::make_shared<const Layer>(Layer{.name = "inner", .config = dense})};
-  const Weights w(steps);
-  const Values x = Sequences();
-  const Values got = OneRun(Chained(steps, false), Mode::kPredict, {x}).Get(kPrediction);
-  ASSERT_EQ(got.size(), x.size() / kFeatures * kUnits);
-  for (size_t i = 0; i < got.size(); ++i) {
-    const auto row = x.begin() + static_cast<int64_t>(i / kUnits) * kFeatures;
-    EXPECT_NEAR(got[i], w.Dot(0, Row(row, row + kFeatures), static_cast<int64_t>(i % kUnits)),
-                1e-5);
-  }
-}
-
-TEST(Wrappers, TimeDistributedBatchNormalizationLearnsFromOneStepAfterAnother) {
-  layers::BatchNormalization norm;
-  norm.momentum = 0.5;
-  const layers::TimeDistributed steps{
-      .layer = std::make_shared<const Layer>(Layer{.name = "inner", .config = norm})};
-  const Values x = Sequences();
-  const Values mean =
-      OneRun(Chained(steps, false), Mode::kTrain, {x}).Get("assignments/layer_2/inner/moving_mean");
-  for (size_t c = 0; c < kFeatures; ++c) {
-    double moving = 0;
-    for (size_t step = 0; step < kSteps; ++step) {
-      double batch = 0;
-      for (size_t example = 0; example < kBatch; ++example)
-        batch += x[(example * kSteps + step) * kFeatures + c] / double(kBatch);
-      moving = 0.5 * moving + 0.5 * batch;
-    }
-    EXPECT_NEAR(mean[c], moving, 1e-5);
+// With rows of length 1 and a kernel of size 1, the layer is an LSTM.
+TEST(Recurrent, ConvLSTMSkipsMaskedSteps) {
+  auto lstm = Made<layers::LSTM>();
+  FillVariables(lstm.arguments, 0.2);
+  layers::ConvLSTM1D conv;
+  conv.filters = kUnits;
+  conv.window.size = {1};
+  conv.kernel_initializer = lstm.arguments.kernel_initializer;
+  conv.recurrent_initializer = lstm.arguments.recurrent_initializer;
+  conv.bias_initializer = lstm.arguments.bias_initializer;
+  for (const int flags : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    conv.return_sequences = lstm.arguments.return_sequences = (flags & 1) != 0;
+    conv.zero_output_for_mask = lstm.arguments.zero_output_for_mask = (flags & 2) != 0;
+    conv.go_backwards = lstm.arguments.go_backwards = (flags & 4) != 0;
+    std::vector<Layer> rows = Chained(conv, true).layers;
+    const layers::TimeDistributed each{Shared("row", layers::Reshape{{1, kWidth}})};
+    rows.insert(rows.begin() + 2, {.name = "rows", .config = each});
+    ExpectNear(OneRun(Sequential("m", rows), Mode::kPredict, {Padded()}).Get(kPrediction),
+               OneRun(Chained(lstm, true), Mode::kPredict, {Padded()}).Get(kPrediction));
   }
 }
 
@@ -371,10 +211,10 @@ TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
   layer.bias_initializer = Uniform(3);
   layer.unit_forget_bias = false;
   layer.return_sequences = true;
-  Values x(static_cast<size_t>(kBatch * kSteps * kLength * kFeatures));
+  Values x(static_cast<size_t>(kBatch * kSteps * kLength * kWidth));
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(std::sin(1.3 * static_cast<double>(i) + 1));
-  const TensorType in{DType::kFloat32, {kSteps, kLength, kFeatures}};
+  const TensorType in{DType::kFloat32, {kSteps, kLength, kWidth}};
   std::vector<Tensor> weights;
   for (const VariableSpec& spec : layer.Variables({&in, 1}))
     weights.push_back(
@@ -385,7 +225,7 @@ TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
     return weights[tensor].data<float>()[static_cast<size_t>(row * shape.dim(-1) + to)];
   };
   const Model model =
-      Sequential("m", {{.name = "rows", .config = layers::Reshape{{kSteps, kLength, kFeatures}}},
+      Sequential("m", {{.name = "rows", .config = layers::Reshape{{kSteps, kLength, kWidth}}},
                        {.name = "layer", .config = layer}});
   const Values got = OneRun(model, Mode::kPredict, {x}).Get(kPrediction);
   ASSERT_EQ(got.size(), static_cast<size_t>(kBatch * kSteps * kLength * kFilters));
@@ -401,8 +241,8 @@ TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
           for (int64_t k = 0; k < kSize; ++k) {
             const int64_t from = place + k - 1;
             if (from < 0 || from >= kLength) continue;
-            const int64_t first = ((n * kSteps + step) * kLength + from) * kFeatures;
-            for (int64_t i = 0; i < kFeatures; ++i)
+            const int64_t first = ((n * kSteps + step) * kLength + from) * kWidth;
+            for (int64_t i = 0; i < kWidth; ++i)
               sum += x[static_cast<size_t>(first + i)] * weight(0, k, i, to);
             for (int64_t i = 0; i < kFilters; ++i)
               sum += last[static_cast<size_t>(from)][static_cast<size_t>(i)] * weight(1, k, i, to);

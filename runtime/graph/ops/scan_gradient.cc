@@ -83,7 +83,9 @@ class ScanDifferentiator {
       gradients.push_back(Placeholder(both_, "d_" + name, both_.dtype(value), both_.shape(value)));
       return gradients.back();
     };
-    for (int i = 0; i < form_.states; ++i) d_next_.push_back(seed(StateName(i), true));
+    const std::set<int> states = StatesWithGradients();
+    for (int i = 0; i < form_.states; ++i)
+      d_next_.push_back(seed(StateName(i), states.contains(i)));
     for (int i = 0; i < form_.outputs; ++i)
       d_outputs_.push_back(seed(OutputName(i), GradientOf(form_.states + i).valid()));
     for (const auto& [id, role] : roles_) {
@@ -94,6 +96,35 @@ class ScanDifferentiator {
     }
     const auto found = Backpropagate(both_, values, gradients, wrt, /*rows=*/false);
     for (size_t i = 0; i < wrt.size(); ++i) gradients_[wrt[i].node] = found[i].dense;
+  }
+
+  // Returns the states whose gradients may differ from 0: the final value of the state has a
+  // gradient, or an output or another such state depends on it.
+  std::set<int> StatesWithGradients() const {
+    std::set<int> states;
+    std::vector<int> open;
+    std::vector<bool> seen(forward_.nodes().size());
+    const auto visit = [&](Output value) {
+      if (!seen[static_cast<size_t>(value.node)]) open.push_back(value.node);
+      seen[static_cast<size_t>(value.node)] = true;
+    };
+    const auto add = [&](int state) {
+      if (states.insert(state).second) visit(forward_.FindFetch(StateName(state))->output);
+    };
+    for (int i = 0; i < form_.states; ++i) {
+      if (GradientOf(i).valid()) add(i);
+    }
+    for (int i = 0; i < form_.outputs; ++i) {
+      if (GradientOf(form_.states + i).valid()) visit(forward_.FindFetch(OutputName(i))->output);
+    }
+    while (!open.empty()) {
+      const int id = open.back();
+      open.pop_back();
+      const auto role = roles_.find(id);
+      if (role != roles_.end() && role->second.kind == Role::kState) add(role->second.index);
+      for (Output input : forward_.node(id).inputs) visit(input);
+    }
+    return states;
   }
 
   Output GradientOf(int output) const { return c_.gradients[static_cast<size_t>(output)]; }

@@ -8,6 +8,7 @@
 #include "runtime/model/keras.h"
 #include "runtime/model/nested_model.h"
 #include "runtime/model/rnn.h"
+#include "runtime/model/wrappers.h"
 
 namespace tfjob::keras {
 namespace {
@@ -23,76 +24,101 @@ Specs Below(const Specs& variables, std::string_view prefix) {
   return found;
 }
 
-// Describes a part of a layer, such as the cell of an LSTM.
+// A part of a Keras object: the object's attribute that contains it and, if the part is a layer of
+// this project, that layer.
 struct Part {
-  std::string_view owner;  // the class of the outermost layer
-  int level = 0;           // 0: directly in the outermost layer
-  size_t index = 0;        // index among the parts of the same object
-  std::string_view name;
+  std::string attribute;
+  const model::Layer* layer = nullptr;
 };
 
-// Returns the path of a cell within the StackedRNNCells of an RNN. As with layers, Keras numbers
-// the cells of each class separately.
-std::optional<std::string> StackedCellOf(const model::Layer& rnn, size_t index) {
-  const auto cells = rnn.config.As<model::layers::RNN>()->Cells();
-  if (index >= cells.size()) return std::nullopt;
-  const std::string_view class_name = cells[index]->config.class_name();
-  const auto number = std::count_if(
-      cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(index),
-      [&](const model::Layer* cell) { return cell->config.class_name() == class_name; });
-  return StrCat("cells/", model::SnakeCase(class_name), number == 0 ? "" : StrCat("_", number));
+// Returns the path of a cell within StackedRNNCells. As with layers, Keras numbers the cells of
+// each class separately.
+std::optional<Part> CellOf(const model::layers::StackedRNNCells& stack, size_t index) {
+  if (index >= stack.cells.size()) return std::nullopt;
+  const std::string_view class_name = stack.cells[index]->config.class_name();
+  const auto number =
+      std::count_if(stack.cells.begin(), stack.cells.begin() + static_cast<std::ptrdiff_t>(index),
+                    [&](const auto& cell) { return cell->config.class_name() == class_name; });
+  return Part{
+      StrCat("cells/", model::SnakeCase(class_name), number == 0 ? "" : StrCat("_", number)),
+      stack.cells[index].get()};
 }
 
-// Returns the name of the Keras object's attribute that contains the part, or nullopt if the name
-// is unknown.
-std::optional<std::string> AttributeOf(const model::Layer& layer, const Part& part) {
+// Returns the part of a wrapper, an RNN or a stack of cells with this index, or nullopt for other
+// layers.
+std::optional<Part> WrappedPart(const model::Layer& layer, size_t index) {
+  namespace layers = model::layers;
+  if (const auto* each = layer.config.As<layers::TimeDistributed>())
+    return Part{"layer", each->layer.get()};
+  if (const auto* rnn = layer.config.As<layers::RNN>()) return Part{"cell", rnn->cell.get()};
+  if (const auto* stack = layer.config.As<layers::StackedRNNCells>()) return CellOf(*stack, index);
+  const auto* both = layer.config.As<layers::Bidirectional>();
+  if (both == nullptr) return std::nullopt;
+  const bool given = index > 0 && both->backward_layer != nullptr;
+  return Part{index == 0 ? "forward_layer" : "backward_layer",
+              given ? both->backward_layer.get() : both->layer.get()};
+}
+
+// Returns the part with this name and index, or nullopt if its attribute is unknown. `object` is
+// null for an object that is no layer of this project.
+std::optional<Part> PartOf(const model::Layer* object, size_t index, std::string_view name) {
   static const std::map<std::string_view, std::string> kAttention = {
       {"gate", "gate_dense"},
       {"query", "query_dense"},
       {"key", "key_dense"},
       {"value", "value_dense"},
       {"attention_output", "output_dense"}};
-  if (part.level == 0 && part.owner == "TimeDistributed") return "layer";
-  if (part.level == 0 && part.owner == "RNN") return "cell";
-  if (part.level == 1 && part.owner == "RNN") return StackedCellOf(layer, part.index);
-  if (part.level == 0 && part.owner == "Bidirectional")
-    return part.index == 0 ? "forward_layer" : "backward_layer";
-  if (part.name.ends_with("_cell")) return "cell";
-  const auto found = kAttention.find(part.name);
-  if (found != kAttention.end()) return found->second;
-  return std::nullopt;
+  if (object != nullptr) {
+    if (std::optional<Part> wrapped = WrappedPart(*object, index)) return wrapped;
+  }
+  if (name.ends_with("_cell")) return Part{"cell"};
+  const auto found = kAttention.find(name);
+  return found == kAttention.end() ? std::nullopt : std::optional(Part{found->second});
 }
 
-// Adds the group of an object and the groups of its parts. The names of the object's variables
-// start with `prefix`. `level` is 0 for a layer, 1 for a part of a layer, and so on.
-Status AddObject(const model::Layer& layer, int level, std::string path, const std::string& prefix,
-                 std::string name, const Specs& variables, std::vector<Group>& groups) {
-  const size_t own = groups.size();
-  groups.push_back({.path = path, .name = std::move(name)});
-  std::vector<std::string> parts;
-  for (const model::VariableSpec* variable : variables) {
-    const std::string_view rest = std::string_view(variable->name).substr(prefix.size());
-    const size_t slash = rest.find('/');
-    if (slash == std::string_view::npos) {
-      groups[own].variables.push_back(variable->name);
-    } else if (std::ranges::find(parts, rest.substr(0, slash)) == parts.end()) {
-      parts.emplace_back(rest.substr(0, slash));
+Status AddModel(const model::Model& model, const std::string& path, const std::string& prefix,
+                const Specs& variables, std::vector<Group>& groups);
+
+// Adds the groups of a layer, or of another part of a layer, and those of its parts. The names of
+// the object's variables start with `prefix`.
+class ObjectAdder {
+ public:
+  ObjectAdder(const model::Layer& layer, std::vector<Group>& groups)
+      : layer_(layer), groups_(groups) {}
+
+  Status Add(const model::Layer* object, const std::string& path, const std::string& prefix,
+             std::string name, const Specs& variables) {
+    const size_t own = groups_.size();
+    groups_.push_back({.path = path, .name = std::move(name)});
+    const auto* nested = object == nullptr ? nullptr : object->config.As<model::NestedModel>();
+    if (nested != nullptr) return AddModel(*nested->model, path + "/", prefix, variables, groups_);
+    std::vector<std::string> parts;
+    for (const model::VariableSpec* variable : variables) {
+      const std::string_view rest = std::string_view(variable->name).substr(prefix.size());
+      const size_t slash = rest.find('/');
+      if (slash == std::string_view::npos) {
+        groups_[own].variables.push_back(variable->name);
+      } else if (std::ranges::find(parts, rest.substr(0, slash)) == parts.end()) {
+        parts.emplace_back(rest.substr(0, slash));
+      }
     }
-  }
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const std::string& part = parts[i];
-    const std::optional<std::string> attribute = AttributeOf(
-        layer, {.owner = layer.config.class_name(), .level = level, .index = i, .name = part});
-    if (!attribute) {
-      return Unimplemented(model::Describe(layer), ": its part ", part,
-                           " has no known place in Keras' weights files");
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::optional<Part> part = PartOf(object, i, parts[i]);
+      if (!part) {
+        return Unimplemented(model::Describe(layer_), ": its part ", parts[i],
+                             " has no known place in Keras' weights files");
+      }
+      const std::string inner = StrCat(prefix, parts[i], "/");
+      RETURN_IF_ERROR(Add(part->layer, StrCat(path, "/", part->attribute), inner, parts[i],
+                          Below(variables, inner)));
     }
-    const std::string inner = StrCat(prefix, part, "/");
-    RETURN_IF_ERROR(AddObject(layer, level + 1, StrCat(path, "/", *attribute), inner, part,
-                              Below(variables, inner), groups));
+    return OkStatus();
   }
-  return OkStatus();
-}
+
+ private:
+  const model::Layer& layer_;  // for errors
+  std::vector<Group>& groups_;
+};
 
 std::string_view ClassOf(const model::Layer& layer) {
   const auto* nested = layer.config.As<model::NestedModel>();
@@ -111,28 +137,31 @@ Status AddModel(const model::Model& model, const std::string& path, const std::s
     const int number = counts[base]++;
     const std::string at = StrCat(path, "layers/", base, number == 0 ? "" : StrCat("_", number));
     const std::string inner = StrCat(prefix, layer.name, "/");
-    const Specs below = Below(variables, inner);
-    if (const auto* nested = layer.config.As<model::NestedModel>()) {
-      groups.push_back({.path = at, .name = layer.name});
-      RETURN_IF_ERROR(AddModel(*nested->model, at + "/", inner, below, groups));
-    } else {
-      RETURN_IF_ERROR(AddObject(layer, 0, at, inner, layer.name, below, groups));
-    }
+    RETURN_IF_ERROR(
+        ObjectAdder(layer, groups).Add(&layer, at, inner, layer.name, Below(variables, inner)));
   }
   return OkStatus();
 }
 
+void AddInOrder(const model::Layer& layer, const std::string& prefix, const Specs& variables,
+                Specs& ordered);
+
 // Adds the variables in the order of the layers.
 void AddInOrder(const model::Model& model, const std::string& prefix, const Specs& variables,
                 Specs& ordered) {
-  for (const model::Layer& layer : model.layers) {
-    const std::string inner = StrCat(prefix, layer.name, "/");
-    const Specs below = Below(variables, inner);
-    if (const auto* nested = layer.config.As<model::NestedModel>()) {
-      AddInOrder(*nested->model, inner, below, ordered);
-    } else {
-      ordered.insert(ordered.end(), below.begin(), below.end());
-    }
+  for (const model::Layer& layer : model.layers) AddInOrder(layer, prefix, variables, ordered);
+}
+
+void AddInOrder(const model::Layer& layer, const std::string& prefix, const Specs& variables,
+                Specs& ordered) {
+  const std::string inner = StrCat(prefix, layer.name, "/");
+  const Specs below = Below(variables, inner);
+  if (const auto* nested = layer.config.As<model::NestedModel>()) {
+    AddInOrder(*nested->model, inner, below, ordered);
+  } else if (const auto* each = layer.config.As<model::layers::TimeDistributed>()) {
+    AddInOrder(*each->layer, inner, below, ordered);
+  } else {
+    ordered.insert(ordered.end(), below.begin(), below.end());
   }
 }
 

@@ -84,6 +84,43 @@ TEST(Layout, GroupsAreNumberedByClassAndOrder) {
             "layers/dense_1 last: last/kernel\n");
 }
 
+// Wrappers, stacks of cells and nested models may contain each other.
+TEST(Layout, GroupsOfWrappedLayers) {
+  constexpr char kWrapped[] = R"({"class_name": "Sequential", "config": {"layers": [
+    {"class_name": "InputLayer", "config": {"batch_shape": [null, 2, 3, 4]}},
+    {"class_name": "TimeDistributed", "config": {"name": "each", "layer":
+      {"class_name": "Sequential", "config": {"name": "inner", "layers": [
+        {"class_name": "Bidirectional", "config": {"name": "both", "layer":
+          {"class_name": "RNN", "config": {"name": "rnn", "cell":
+            {"class_name": "StackedRNNCells", "config": {"name": "stack", "cells": [
+              {"class_name": "GRUCell", "config": {"name": "a", "units": 2, "use_bias": false}},
+              {"class_name": "GRUCell", "config": {"name": "b", "units": 1, "use_bias": false}}
+            ]}}}}}},
+        {"class_name": "Dense", "config": {"name": "dense", "units": 1}}]}}}}]}})";
+  const model::Model model = *model::ReadKerasJson(kWrapped, "the model");
+  const auto variables = *model::Variables(model, model::Features({2, 3, 4}));
+  const auto groups = Groups(model, variables);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  std::string text;
+  for (const Group& group : *groups) {
+    if (!group.variables.empty()) text += StrCat(group.path, " ", group.variables[0], "\n");
+  }
+  const std::string layer = "layers/time_distributed/layer/layers/";
+  EXPECT_EQ(text, StrCat(layer,
+                         "bidirectional/forward_layer/cell/cells/gru_cell "
+                         "each/inner/both/forward_rnn/stack/a/kernel\n",
+                         layer,
+                         "bidirectional/forward_layer/cell/cells/gru_cell_1 "
+                         "each/inner/both/forward_rnn/stack/b/kernel\n",
+                         layer,
+                         "bidirectional/backward_layer/cell/cells/gru_cell "
+                         "each/inner/both/backward_rnn/stack/a/kernel\n",
+                         layer,
+                         "bidirectional/backward_layer/cell/cells/gru_cell_1 "
+                         "each/inner/both/backward_rnn/stack/b/kernel\n",
+                         layer, "dense each/inner/dense/kernel\n"));
+}
+
 TEST(Layout, TheOlderFormatBeginsWithTrainableWeights) {
   const Some some;
   const std::vector<LayerWeights> layers =

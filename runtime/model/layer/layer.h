@@ -69,6 +69,8 @@ struct VariableSpec {
   // Whether `trainable` is false only because of Layer::frozen_from_outside. In Keras' older
   // format, such a variable is ordered as if it were trainable.
   bool frozen_from_outside = false;
+  // Whether training may assign values to the variable in each step, as BatchNormalization does.
+  bool assigned = false;
 
   // Updates the flags according to the flags of a layer that contains the variable (Layer in
   // model.h).

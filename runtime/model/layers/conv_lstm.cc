@@ -1,7 +1,11 @@
 #include "runtime/model/layers/conv_lstm.h"
 
+#include <numeric>
+
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
+#include "runtime/model/layers/step_mask.h"
+#include "runtime/model/layers/volume.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -16,93 +20,164 @@ Shape StepOf(const Shape& sequence) {
   return Shape({sequence.dims().begin() + 1, sequence.dims().end()});
 }
 
-// Returns the shape of the states.
+std::string_view StepAxes(int rank) {
+  constexpr std::string_view kAxes[] = {"length", "height,width", "depth,height,width"};
+  return kAxes[rank - 1];
+}
+
+// Convolves values of one rank. Rows are treated as images, so that all values have the shape
+// [batch,height,width,channels] or, if the rank is 3, [batch,depth,height,width,channels].
+template <int kRank>
+struct Convolution {
+  using WindowType = Window;
+
+  static StatusOr<Window> Over(const WindowArguments& window, const Shape& example) {
+    return window.Over(example);
+  }
+  // Returns the shape of one example, and the shape of one result.
+  static Shape Example(const Shape& step) { return ExampleOf(ImageOf(step)); }
+  static Shape Count(const Window& window, const Shape& step, int64_t channels) {
+    const Shape in = Example(step);
+    return {window.height.Count(in.dim(0)), window.width.Count(in.dim(1)), channels};
+  }
+  // Returns the window of a convolution that preserves the size of examples of this shape.
+  static Window Preserving(const std::vector<int64_t>& size, const Shape& in) {
+    Window window;
+    if (kRank == 2) window.height = WindowAxis{.size = size[0]}.Same(in.dim(0));
+    window.width = WindowAxis{.size = size.back()}.Same(in.dim(1));
+    return window;
+  }
+  // Reshapes a kernel [size…,in,out] to a filter.
+  static Output Filter(Builder& b, Output kernel) {
+    const Shape shape = b.shape(kernel);
+    return graph::Reshape(
+        b, kernel, {kRank == 1 ? 1 : shape.dim(0), shape.dim(-3), shape.dim(-2), shape.dim(-1)});
+  }
+  static Output Apply(Builder& b, Output x, Output filter, const Window& window) {
+    return graph::Conv2D(b, x, filter, window);
+  }
+};
+
+template <>
+struct Convolution<3> {
+  using WindowType = VolumeWindow;
+
+  static StatusOr<VolumeWindow> Over(const WindowArguments& window, const Shape& example) {
+    ASSIGN_OR_RETURN(const VolumeWindow volume, VolumeWindowOver(window, example));
+    RETURN_IF_ERROR(CheckDepth(volume));
+    return volume;
+  }
+  static Shape Example(const Shape& step) { return step; }
+  static Shape Count(const VolumeWindow& window, const Shape& step, int64_t channels) {
+    return window.Count(step, channels);
+  }
+  static VolumeWindow Preserving(const std::vector<int64_t>& size, const Shape& in) {
+    const auto axis = [&](int i) {
+      return WindowAxis{.size = size[static_cast<size_t>(i)]}.Same(in.dim(i));
+    };
+    return {.depth = axis(0), .plane = {.height = axis(1), .width = axis(2)}};
+  }
+  static Output Filter(Builder&, Output kernel) { return kernel; }
+  static Output Apply(Builder& b, Output x, Output filter, const VolumeWindow& window) {
+    return ConvolvedVolume(b, x, filter, window, /*groups=*/1);
+  }
+};
+
+// Returns the shape of one example of a state, as Convolution treats it.
 template <int kRank>
 StatusOr<Shape> StateShape(const ConvLSTM<kRank>& layer, const Shape& sequence) {
   if (sequence.rank() != kRank + 2 || sequence.CheckedElements().value_or(0) == 0) {
-    return InvalidArgument("expected sequences of shape ",
-                           kRank == 1 ? "[steps,length,channels]" : "[steps,height,width,channels]",
-                           ", got ", sequence.ToString());
+    return InvalidArgument("expected sequences of shape [steps,", StepAxes(kRank),
+                           ",channels], got ", sequence.ToString());
   }
   RETURN_IF_ERROR(ExpectNotBoth(layer.window));
   const Shape step = StepOf(sequence);
-  ASSIGN_OR_RETURN(const Window window, layer.window.Over(step));
-  const Shape image = ImageOf(step);
-  return ExampleShape(kRank + 1, window.height.Count(image.dim(1)),
-                      window.width.Count(image.dim(2)), layer.filters);
+  ASSIGN_OR_RETURN(const auto window, Convolution<kRank>::Over(layer.window, step));
+  return Convolution<kRank>::Count(window, step, layer.filters);
 }
 
-// Appends the ops for one call of a layer. All values are treated as images
-// [batch,height,width,channels].
+// Returns the shape of one example of a state in the model, where rows are not treated as images.
+template <int kRank>
+Shape InModel(const Shape& state) {
+  return kRank == 1 ? StepOf(state) : state;
+}
+
+// Appends the ops for one call of a layer.
 template <int kRank>
 class ConvLstmPass {
  public:
-  ConvLstmPass(const ConvLSTM<kRank>& layer, LayerCall& call)
+  ConvLstmPass(const ConvLSTM<kRank>& layer, LayerCall& call, bool flip)
       : layer_(layer),
         call_(call),
         b_(call.b),
         x_(call.inputs[static_cast<size_t>(layer.inputs.sequences)]),
         in_(b_.shape(x_)),
-        state_(ImageOf(*StateShape(layer, ExampleOf(in_)))),
+        step_(StepOf(ExampleOf(in_))),
+        state_(Batched(in_.dim(0), *StateShape(layer, ExampleOf(in_)))),
+        flip_(flip),
         scan_(b_, in_.dim(1)),
         body_(scan_.body()) {}
 
   std::vector<Output> Run() {
     const Output h = State(0), c = State(1);
     const Output from_x = scan_.Sequence(FromInputs(), layer_.go_backwards);
-    const Output kernel = scan_.Invariant(Filter(call_.variables[1]));
-    std::vector<Output> dropped = Dropped(layer_.recurrent_dropout, StateImages());
+    const Output kernel = scan_.Invariant(Convolved::Filter(b_, call_.variables[1]));
+    std::vector<Output> dropped = Dropped(layer_.recurrent_dropout, state_);
     for (Output& mask : dropped) mask = scan_.Invariant(mask);
-    const Output z = graph::Add(body_, from_x, Gates(body_, h, kernel, dropped, StateWindow()));
+    const WindowType window = Convolved::Preserving(layer_.window.size, ExampleOf(state_));
+    const Output z = graph::Add(body_, from_x, Gates(body_, h, kernel, dropped, window));
     const Output i = Gate(z, 0), f = Gate(z, 1), o = Gate(z, 3);
     const Output g = Activate(body_, layer_.activation, GateOf(body_, z, 2));
     const Output next_c = graph::Add(body_, Mul(body_, f, c), Mul(body_, i, g));
     const Output next_h = Mul(body_, o, Activate(body_, layer_.activation, next_c));
-    scan_.SetNext(0, next_h);
-    scan_.SetNext(1, next_c);
-    if (layer_.return_sequences) scan_.Stack(next_h);
-    return Outputs(scan_.Finish());
+    std::vector<Output> next = {next_h, next_c};
+    const StepMask mask{.mask = layer_.inputs.MaskOf(call_),
+                        .steps = in_.dim(1),
+                        .go_backwards = layer_.go_backwards,
+                        .zero_output = layer_.zero_output_for_mask,
+                        .return_sequences = layer_.return_sequences,
+                        .from_zeros = layer_.inputs.initial_state.empty()};
+    size_t last_output = 0;
+    const Output output = mask.Apply(scan_, {h, c}, next, last_output);
+    for (size_t s = 0; s < next.size(); ++s) scan_.SetNext(static_cast<int>(s), next[s]);
+    if (layer_.return_sequences) scan_.Stack(output, flip_);
+    return Outputs(scan_.Finish(), last_output);
   }
 
  private:
-  int64_t batch() const { return in_.dim(0); }
-  Shape StateImages() const { return {batch(), state_.dim(1), state_.dim(2), state_.dim(3)}; }
+  using Convolved = Convolution<kRank>;
+  using WindowType = typename Convolved::WindowType;
 
   Output State(size_t number) {
     const std::vector<int>& given = layer_.inputs.initial_state;
     const Output initial =
         given.empty()
-            ? Fill(b_, b_.dtype(x_), StateImages(), 0)
-            : graph::Reshape(b_, call_.inputs[static_cast<size_t>(given[number])], StateImages());
+            ? Fill(b_, b_.dtype(x_), state_, 0)
+            : graph::Reshape(b_, call_.inputs[static_cast<size_t>(given[number])], state_);
     return scan_.State(initial);
   }
 
-  // Reshapes a kernel [size…,in,out] to a filter [height,width,in,out].
-  Output Filter(Output kernel) {
-    const Shape shape = b_.shape(kernel);
-    return graph::Reshape(
-        b_, kernel, {kRank == 1 ? 1 : shape.dim(0), shape.dim(-3), shape.dim(-2), shape.dim(-1)});
+  // Swaps the axes of the batch and of the steps, which are the first two.
+  Output Swapped(Output x) {
+    std::vector<int64_t> order(b_.shape(x).dims().size());
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[0], order[1]);
+    return Transpose(b_, x, order);
   }
 
-  // Returns the convolution of the inputs of all steps with the kernel:
-  // [steps,batch,height,width,4·filters].
+  // Returns the convolution of the inputs of all steps with the kernel: [steps,batch,…,4·filters].
   Output FromInputs() {
-    std::vector<int64_t> order(in_.dims().size());
-    for (size_t axis = 0; axis < order.size(); ++axis) order[axis] = static_cast<int64_t>(axis);
-    std::swap(order[0], order[1]);
-    const Shape step = StepOf(ExampleOf(in_));
-    const Shape image = ImageOf(step);
-    const int64_t steps = in_.dim(1);
-    std::vector<Output> dropped =
-        Dropped(layer_.dropout, {batch(), image.dim(1), image.dim(2), image.dim(3)});
+    const Shape example = Convolved::Example(step_);
+    const int64_t batch = in_.dim(0), steps = in_.dim(1);
+    std::vector<Output> dropped = Dropped(layer_.dropout, Batched(batch, example));
     for (Output& mask : dropped) mask = ForSteps(mask, steps);
-    const Output images = graph::Reshape(
-        b_, Transpose(b_, x_, order), {steps * batch(), image.dim(1), image.dim(2), image.dim(3)});
-    Output gates =
-        Gates(b_, images, Filter(call_.variables[0]), dropped, *layer_.window.Over(step));
+    const Output all = graph::Reshape(b_, Swapped(x_), Batched(steps * batch, example));
+    Output gates = Gates(b_, all, Convolved::Filter(b_, call_.variables[0]), dropped,
+                         *Convolved::Over(layer_.window, step_));
     if (layer_.use_bias) gates = BiasAdd(b_, gates, call_.variables[2]);
-    return graph::Reshape(b_, gates,
-                          {steps, batch(), state_.dim(1), state_.dim(2), kGates * layer_.filters});
+    std::vector<int64_t> dims = state_.dims();
+    dims.back() *= kGates;
+    return graph::Reshape(b_, gates, Batched(steps, Shape(std::move(dims))));
   }
 
   // Returns one dropout mask per gate, or an empty list if no elements are dropped.
@@ -121,8 +196,7 @@ class ConvLstmPass {
     const Shape shape = b_.shape(mask);
     const Output repeated = BroadcastTo(b_, graph::Reshape(b_, mask, {1, shape.num_elements()}),
                                         {steps, shape.num_elements()});
-    return graph::Reshape(b_, repeated,
-                          {steps * shape.dim(0), shape.dim(1), shape.dim(2), shape.dim(3)});
+    return graph::Reshape(b_, repeated, Batched(steps * shape.dim(0), ExampleOf(shape)));
   }
 
   // Returns the channels that belong to one gate.
@@ -137,42 +211,33 @@ class ConvLstmPass {
     return Activate(body_, layer_.recurrent_activation, GateOf(body_, z, gate));
   }
 
-  // Convolves the images with the kernels of all gates. Uses a single convolution if no elements
+  // Convolves the values with the kernels of all gates. Uses a single convolution if no elements
   // are dropped.
-  Output Gates(Builder& b, Output images, Output kernel, const std::vector<Output>& dropped,
-               const Window& window) {
-    if (dropped.empty()) return graph::Conv2D(b, images, kernel, window);
+  Output Gates(Builder& b, Output x, Output kernel, const std::vector<Output>& dropped,
+               const WindowType& window) {
+    if (!x.valid() || !kernel.valid()) return Output();
+    if (dropped.empty()) return Convolved::Apply(b, x, kernel, window);
     std::vector<Output> gates;
     for (int64_t gate = 0; gate < kGates; ++gate) {
-      const Output kept = Mul(b, images, dropped[static_cast<size_t>(gate)]);
-      gates.push_back(graph::Conv2D(b, kept, GateOf(b, kernel, gate), window));
+      const Output kept = Mul(b, x, dropped[static_cast<size_t>(gate)]);
+      gates.push_back(Convolved::Apply(b, kept, GateOf(b, kernel, gate), window));
     }
     return Concat(b, std::move(gates), -1);
   }
 
-  // Returns the window of a convolution that preserves the size of the state.
-  Window StateWindow() const {
-    const std::vector<int64_t>& size = layer_.window.size;
-    Window window;
-    if (kRank == 2) window.height = WindowAxis{.size = size[0]}.Same(state_.dim(1));
-    window.width = WindowAxis{.size = size.back()}.Same(state_.dim(2));
-    return window;
-  }
-
-  std::vector<Output> Outputs(const graph::ScanBuilder::Results& results) {
+  std::vector<Output> Outputs(const graph::ScanBuilder::Results& results, size_t last_output) {
     if (!b_.ok()) return {};
+    const Shape state = InModel<kRank>(ExampleOf(state_));
+    const auto batch = Batched(in_.dim(0), state);
     std::vector<Output> outputs;
     if (layer_.return_sequences) {
-      const Output stacked = Transpose(b_, results.outputs[0], {1, 0, 2, 3, 4});
-      const int64_t steps = in_.dim(1);
-      outputs.push_back(
-          kRank == 2 ? stacked
-                     : graph::Reshape(b_, stacked, {batch(), steps, state_.dim(2), state_.dim(3)}));
+      outputs.push_back(graph::Reshape(b_, Swapped(results.outputs[0]),
+                                       Batched(in_.dim(0), Batched(in_.dim(1), state))));
     } else {
-      outputs.push_back(Examples(b_, results.states[0], kRank + 1));
+      outputs.push_back(graph::Reshape(b_, results.states[last_output], batch));
     }
     for (size_t s = 0; layer_.return_state && s < 2; ++s)
-      outputs.push_back(Examples(b_, results.states[s], kRank + 1));
+      outputs.push_back(graph::Reshape(b_, results.states[s], batch));
     return outputs;
   }
 
@@ -181,7 +246,9 @@ class ConvLstmPass {
   Builder& b_;
   const Output x_;
   const Shape in_;     // [batch,steps,…]
-  const Shape state_;  // [1,height,width,filters]
+  const Shape step_;   // the shape of one step of an example
+  const Shape state_;  // the shape of a state, as Convolution treats it
+  const bool flip_;
   graph::ScanBuilder scan_;
   Builder& body_;
 };
@@ -217,7 +284,7 @@ void ConvLSTM<kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Flag("return_state", return_state);
   visitor.Flag("go_backwards", go_backwards);
   visitor.Only("stateful", "false");
-  visitor.Ignored("zero_output_for_mask");  // there are no masks
+  visitor.Flag("zero_output_for_mask", zero_output_for_mask);
   visitor.Retired("time_major", "false");
   visitor.Ignored("unroll");  // only affects how Keras computes the result
 }
@@ -225,22 +292,22 @@ void ConvLSTM<kRank>::Arguments(ArgumentVisitor& visitor) {
 template <int kRank>
 StatusOr<std::vector<TensorType>> ConvLSTM<kRank>::OutputTypes(
     std::span<const TensorType> in) const {
-  if (inputs.mask != kNoInput) return InvalidArgument("expected no mask: masks are not supported");
-  if (in.size() != 1 + inputs.initial_state.size())
-    return InvalidArgument("expected ", 1 + inputs.initial_state.size(), " inputs, got ",
-                           in.size());
+  const size_t given = 1 + inputs.initial_state.size() + (inputs.mask == kNoInput ? 0 : 1);
+  if (in.size() != given) return InvalidArgument("expected ", given, " inputs, got ", in.size());
   const TensorType& x = in[static_cast<size_t>(inputs.sequences)];
   RETURN_IF_ERROR(ExpectOneInput({&x, 1}, false));
-  ASSIGN_OR_RETURN(const Shape shape, StateShape(*this, x.shape));
+  ASSIGN_OR_RETURN(const Shape treated, StateShape(*this, x.shape));
+  const Shape shape = InModel<kRank>(treated);
   const TensorType state{x.dtype, shape};
   if (!inputs.initial_state.empty() && inputs.initial_state.size() != 2)
     return InvalidArgument("expected 2 initial states, got ", inputs.initial_state.size());
   for (const int index : inputs.initial_state) {
     if (index == kNoInput) return InvalidArgument("an initial state is missing");
-    const TensorType& given = in[static_cast<size_t>(index)];
-    if (given != state)
-      return InvalidArgument("expected an initial state ", state.ToString(), ", got ",
-                             given.ToString());
+    RETURN_IF_ERROR(ExpectType("an initial state", in[static_cast<size_t>(index)], state));
+  }
+  if (inputs.mask != kNoInput) {
+    RETURN_IF_ERROR(ExpectType("a mask", in[static_cast<size_t>(inputs.mask)],
+                               {DType::kBool, {x.shape.dim(0)}}));
   }
   std::vector<TensorType> out = {state};
   if (return_sequences) {
@@ -279,15 +346,13 @@ std::vector<VariableSpec> ConvLSTM<kRank>::Variables(std::span<const TensorType>
 }
 
 template <int kRank>
-std::vector<graph::Output> ConvLSTM<kRank>::Apply(LayerCall& call) const {
-  if (inputs.MaskOf(call).valid()) {
-    return {call.b.Fail(
-        InvalidArgument(kClass, " got a mask of its sequences; masks are not supported"))};
-  }
-  return ConvLstmPass<kRank>(*this, call).Run();
+std::vector<graph::Output> ConvLSTM<kRank>::Outputs(LayerCall& call, bool flip) const {
+  if (return_sequences) call.output_masks = {inputs.SequencesMaskOf(call)};
+  return ConvLstmPass<kRank>(*this, call, flip).Run();
 }
 
 template struct ConvLSTM<1>;
 template struct ConvLSTM<2>;
+template struct ConvLSTM<3>;
 
 }  // namespace tfjob::model::layers

@@ -1,6 +1,6 @@
 // Defines recurrent layers that use convolutions in place of matrix products. They operate on
-// sequences of images [steps,height,width,channels] or, for kRank = 1, of rows
-// [steps,length,channels].
+// sequences of rows [steps,length,channels] (kRank = 1), of images [steps,height,width,channels]
+// (kRank = 2) or of volumes [steps,depth,height,width,channels] (kRank = 3).
 #pragma once
 
 #include "runtime/model/layer/activation.h"
@@ -15,7 +15,9 @@ namespace tfjob::model::layers {
 // [size…,filters,4·filters] and, if use_bias is set, bias [4·filters].
 template <int kRank>
 struct ConvLSTM {
-  static constexpr std::string_view kClass = kRank == 1 ? "ConvLSTM1D" : "ConvLSTM2D";
+  static constexpr std::string_view kClass = kRank == 1   ? "ConvLSTM1D"
+                                             : kRank == 2 ? "ConvLSTM2D"
+                                                          : "ConvLSTM3D";
   int64_t filters = 0;
   WindowArguments window = WindowArguments::Ones(kRank);
   ActivationKind activation = ActivationKind::kTanh;
@@ -33,16 +35,21 @@ struct ConvLSTM {
   bool return_sequences = false;     // returns the outputs of all steps, not only of the last
   bool return_state = false;         // also returns the two states after the last step
   bool go_backwards = false;         // processes and returns the steps from last to first
+  // Whether the output of a masked step is 0. If not, it is the output of the previous step.
+  bool zero_output_for_mask = false;
   RecurrentInputs inputs = {};
 
   void Arguments(ArgumentVisitor& visitor);
   void CallArguments(CallVisitor& visitor) { inputs.Visit(visitor); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
-  std::vector<graph::Output> Apply(LayerCall& call) const;
+  std::vector<graph::Output> Apply(LayerCall& call) const { return Outputs(call, false); }
+  // Like Apply. If `flip` is set, the outputs of all steps are in reverse order.
+  std::vector<graph::Output> Outputs(LayerCall& call, bool flip) const;
 };
 
 using ConvLSTM1D = ConvLSTM<1>;
 using ConvLSTM2D = ConvLSTM<2>;
+using ConvLSTM3D = ConvLSTM<3>;
 
 }  // namespace tfjob::model::layers

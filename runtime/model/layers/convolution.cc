@@ -60,13 +60,6 @@ void RetiredKernel(ArgumentVisitor& visitor) {
 
 // ---- shapes and variables
 
-// Checks the depth of a kernel, which is limited because each plane requires separate ops.
-Status CheckDepth(const VolumeWindow& window) {
-  if (window.depth.size <= graph::kMostJoined) return OkStatus();
-  return InvalidArgument("expected a kernel_size of at most ", graph::kMostJoined,
-                         " along the depth, got ", window.depth.size);
-}
-
 StatusOr<Shape> Convolved(const WindowArguments& arguments, const Shape& in, int64_t channels) {
   if (arguments.size.size() == 3) {
     ASSIGN_OR_RETURN(const VolumeWindow volume, VolumeWindowOver(arguments, in));

@@ -151,9 +151,16 @@ std::vector<VariableSpec> BatchNormalization::Variables(const Shape& in) const {
     variables.push_back({"gamma", DType::kFloat32, shape, gamma_initializer, true, gamma_rules});
   if (center)
     variables.push_back({"beta", DType::kFloat32, shape, beta_initializer, true, beta_rules});
-  variables.push_back({"moving_mean", DType::kFloat32, shape, moving_mean_initializer, false});
-  variables.push_back(
-      {"moving_variance", DType::kFloat32, shape, moving_variance_initializer, false});
+  variables.push_back({.name = "moving_mean",
+                       .shape = shape,
+                       .initializer = moving_mean_initializer,
+                       .trainable = false,
+                       .assigned = true});
+  variables.push_back({.name = "moving_variance",
+                       .shape = shape,
+                       .initializer = moving_variance_initializer,
+                       .trainable = false,
+                       .assigned = true});
   return variables;
 }
 

@@ -18,12 +18,12 @@ std::string_view CellName(CellKind kind) {
   return "";
 }
 
+}  // namespace
+
 Status ExpectType(std::string_view what, const TensorType& type, const TensorType& expected) {
   if (type == expected) return OkStatus();
   return InvalidArgument("expected ", what, " ", expected.ToString(), ", got ", type.ToString());
 }
-
-}  // namespace
 
 int RecurrentArguments::gates() const {
   switch (kind) {
@@ -84,6 +84,10 @@ graph::Output RecurrentInputs::MaskOf(const LayerCall& call) const {
   if (mask != kNoInput) return call.inputs[static_cast<size_t>(mask)];
   const bool used = initial_state.empty() || listed;
   return used ? call.mask(static_cast<size_t>(sequences)) : graph::Output();
+}
+
+graph::Output RecurrentInputs::SequencesMaskOf(const LayerCall& call) const {
+  return mask == kNoInput ? call.mask(static_cast<size_t>(sequences)) : MaskOf(call);
 }
 
 StatusOr<std::vector<TensorType>> RecurrentTypes(const RecurrentArguments& arguments,

@@ -53,7 +53,13 @@ struct RecurrentInputs {
 
   void Visit(CallVisitor& visitor);
   graph::Output MaskOf(const LayerCall& call) const;
+  // Returns the mask that the outputs of all steps have. As in Keras, it is that of the sequences,
+  // even if the layer does not use it.
+  graph::Output SequencesMaskOf(const LayerCall& call) const;
 };
+
+// Returns InvalidArgument unless the type is the expected one.
+Status ExpectType(std::string_view what, const TensorType& type, const TensorType& expected);
 
 // Return the output types, the variables ("lstm_cell/kernel", …), and the outputs, respectively.
 // `in` and `call` contain the inputs that `inputs` refers to.
@@ -64,7 +70,7 @@ std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments
 // If `flip` is set, the outputs of all steps are in reverse order.
 std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
-                                            bool flip = false);
+                                            bool flip);
 
 // Computes a recurrent layer. A masked step preserves the state, and repeats the output of the
 // previous step (0 if there is none).
@@ -92,8 +98,10 @@ struct Recurrent {
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const {
     return RecurrentVariables(arguments, in[static_cast<size_t>(inputs.sequences)].shape.dim(-1));
   }
-  std::vector<graph::Output> Apply(LayerCall& call) const {
-    return RecurrentOutputs(arguments, inputs, call);
+  std::vector<graph::Output> Apply(LayerCall& call) const { return Outputs(call, false); }
+  // Like Apply. If `flip` is set, the outputs of all steps are in reverse order.
+  std::vector<graph::Output> Outputs(LayerCall& call, bool flip) const {
+    return RecurrentOutputs(arguments, inputs, call, flip);
   }
 };
 

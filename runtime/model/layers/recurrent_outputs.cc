@@ -4,6 +4,7 @@
 #include "runtime/graph/scan.h"
 #include "runtime/model/layer/mask.h"
 #include "runtime/model/layers/recurrent.h"
+#include "runtime/model/layers/step_mask.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -30,7 +31,14 @@ class RecurrentPass {
     AddStates();
     AddGates();
     std::vector<Output> next = Step();
-    const Output output = Mask(next);
+    const StepMask mask{.mask = inputs_.MaskOf(call_),
+                        .steps = steps_,
+                        .go_backwards = a_.go_backwards,
+                        .zero_output = a_.zero_output_for_mask,
+                        .return_sequences = a_.return_sequences,
+                        .from_zeros = inputs_.initial_state.empty()};
+    size_t last_output = 0;  // the state that contains the last output
+    const Output output = mask.Apply(scan_, states_, next, last_output);
     for (size_t s = 0; s < next.size(); ++s) scan_.SetNext(static_cast<int>(s), next[s]);
     // Without return_sequences, the output is the final value of a state: either the first state,
     // or an additional state that contains the latest output.
@@ -39,7 +47,7 @@ class RecurrentPass {
     if (!b_.ok()) return {};
     std::vector<Output> outputs;
     outputs.push_back(a_.return_sequences ? Transpose(b_, results.outputs[0], {1, 0, 2})
-                                          : results.states[last_output_]);
+                                          : results.states[last_output]);
     for (int s = 0; a_.return_state && s < a_.states(); ++s)
       outputs.push_back(results.states[static_cast<size_t>(s)]);
     return outputs;
@@ -156,30 +164,6 @@ class RecurrentPass {
     return graph::Add(body_, Mul(body_, z, h), Mul(body_, Sub(body_, one, z), candidate));
   }
 
-  // Applies the mask: masked steps keep their previous states. Returns the output of the step.
-  Output Mask(std::vector<Output>& next) {
-    const Output mask = inputs_.MaskOf(call_);
-    const Output computed = next[0];
-    if (!mask.valid()) return computed;
-    const Shape expected = {batch_, steps_};
-    if (b_.shape(mask) != expected) {
-      return b_.Fail(InvalidArgument("expected a mask of shape ", expected.ToString(), ", got ",
-                                     b_.shape(mask).ToString()));
-    }
-    const Output by_step = graph::Reshape(b_, Transpose(b_, mask, {1, 0}), {steps_, batch_, 1});
-    const Output counts = scan_.Sequence(by_step, a_.go_backwards);
-    for (size_t s = 0; s < next.size(); ++s) next[s] = Select(body_, counts, next[s], states_[s]);
-    const bool zero = a_.zero_output_for_mask;
-    // If there are no initial states, the repeated output of a masked step equals the first state.
-    if (!zero && inputs_.initial_state.empty()) return next[0];
-    const Output none = Scalar(body_, body_.dtype(computed), 0);
-    if (zero && a_.return_sequences) return Select(body_, counts, computed, none);
-    const Output last = scan_.State(Zeros());
-    next.push_back(Select(body_, counts, computed, zero ? none : last));
-    last_output_ = next.size() - 1;
-    return next.back();
-  }
-
   const RecurrentArguments& a_;
   const RecurrentInputs& inputs_;
   LayerCall& call_;
@@ -192,7 +176,6 @@ class RecurrentPass {
   // Values of the body. states_ has one element per state; the other lists have one element per
   // gate (recurrent_bias_ may be empty).
   std::vector<Output> states_, from_x_, kernels_, dropped_, recurrent_bias_;
-  size_t last_output_ = 0;  // the state that contains the last output
 };
 
 }  // namespace
@@ -200,11 +183,7 @@ class RecurrentPass {
 std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip) {
-  if (arguments.return_sequences) {
-    // As in Keras, the mask of the sequences is passed on even if it is not used.
-    call.output_masks = {inputs.mask == kNoInput ? call.mask(static_cast<size_t>(inputs.sequences))
-                                                 : inputs.MaskOf(call)};
-  }
+  if (arguments.return_sequences) call.output_masks = {inputs.SequencesMaskOf(call)};
   return RecurrentPass(arguments, inputs, call, flip).Run();
 }
 

@@ -78,6 +78,12 @@ StatusOr<VolumeWindow> VolumeWindowOver(const WindowArguments& arguments, const 
   return VolumeWindow{depth.width, plane};
 }
 
+Status CheckDepth(const VolumeWindow& window) {
+  if (window.depth.size <= graph::kMostJoined) return OkStatus();
+  return InvalidArgument("expected a kernel_size of at most ", graph::kMostJoined,
+                         " along the depth, got ", window.depth.size);
+}
+
 Output PlanesOf(Builder& b, Output volumes) {
   const Shape shape = b.shape(volumes);
   return graph::Reshape(b, volumes,

@@ -18,6 +18,8 @@ struct VolumeWindow {
 // Returns the windows over three axes of examples of this shape. Returns InvalidArgument if the
 // examples have a different rank, or are too small for a window.
 StatusOr<VolumeWindow> VolumeWindowOver(const WindowArguments& arguments, const Shape& example);
+// Checks the depth of a kernel, which is limited because each plane requires separate ops.
+Status CheckDepth(const VolumeWindow& window);
 
 // Reshapes volumes [batch,depth,height,width,channels] to images
 // [batch·depth,height,width,channels].

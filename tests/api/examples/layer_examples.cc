@@ -193,6 +193,12 @@ TEST(LayerExamples, Images) {
   const Symbol scene = ConvLSTM2D{.filters = 4, .kernel_size = 3, .padding = "same"}(frames);
   // [end]
   EXPECT_EQ(video(scene), (Shape{2, 8, 8, 4}));
+  const Examples scans({5, 4, 4, 4, 2});
+  const Symbol& volumes = scans.x;
+  // [ConvLSTM3D]
+  const Symbol last_volume = ConvLSTM3D{.filters = 4, .kernel_size = 3}(volumes);
+  // [end]
+  EXPECT_EQ(scans(last_volume), (Shape{2, 2, 2, 2, 4}));
   const Examples rows({5, 8, 2});
   const Symbol& lines = rows.x;
   // [ConvLSTM1D]
