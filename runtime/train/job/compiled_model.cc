@@ -138,6 +138,16 @@ StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   return reader->Has("tfjob/optimizer") ? prefix : std::string();
 }
 
+// Returns the state of a variable as Keras continues with it. Keras' files cannot freeze single
+// variables, so Keras trains a variable that is frozen by its name, from initial slots.
+state::VariableState StateInKeras(const model::VariableSpec& spec, state::Variable variable,
+                                  const optimizer::Optimizer& optimizer,
+                                  const state::VariableState& state) {
+  if (!spec.trainable || spec.trained()) return state;
+  variable.update = state::Update::kGradient;
+  return state::VariableState::Initial(variable, optimizer, state.value);
+}
+
 keras::OptimizerState StateOf(const strategy::ModelDefinition& definition,
                               const state::Snapshot& snapshot) {
   const state::TrainingState& training = definition.state;
@@ -147,10 +157,11 @@ keras::OptimizerState StateOf(const strategy::ModelDefinition& definition,
     state.loss_scale = {.scale = scale.scale, .good_steps = scale.good_steps};
   }
   for (size_t v = 0; v < training.variables.size(); ++v) {
-    const auto slots = state::SlotsOf(training.variables[v], training.optimizer);
-    for (size_t s = 0; s < slots.size(); ++s)
-      state.slots[training.variables[v].name].emplace(slots[s].name,
-                                                      snapshot.variables[v].slots[s]);
+    const state::VariableState own = StateInKeras(definition.variables[v], training.variables[v],
+                                                  training.optimizer, snapshot.variables[v]);
+    const auto slots = optimizer::Slots(training.optimizer);
+    for (size_t s = 0; s < own.slots.size(); ++s)
+      state.slots[training.variables[v].name].emplace(slots[s].name, own.slots[s]);
   }
   return state;
 }

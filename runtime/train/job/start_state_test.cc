@@ -10,8 +10,8 @@
 namespace tfjob::train {
 namespace {
 
-// Returns the state from which a model of two dense layers starts.
-StatusOr<state::Snapshot> Start(const std::string& model_keys) {
+// The training file of a model of two dense layers.
+StatusOr<config::TrainingConfig> Config(const std::string& model_keys) {
   const std::string text = StrCat(
       "model:\n  layers: [{Dense: {units: 2, name: body}}, {Dense: {units: 1, name: head}}]\n",
       model_keys,
@@ -21,10 +21,19 @@ StatusOr<state::Snapshot> Start(const std::string& model_keys) {
       "max_steps: 1\n");
   ASSIGN_OR_RETURN(const config::TrainingConfig config, config::ParseTrainingConfig(text, "t"));
   RETURN_IF_ERROR(config::Validate(config));
+  return config;
+}
+
+StatusOr<strategy::ModelDefinition> Define(const config::TrainingConfig& config) {
   ASSIGN_OR_RETURN(const auto dataset, LoadDataset(config, Split::kTrain));
-  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                   DefineModel(config, Split::kTrain, *dataset, 1));
-  return StartState(config, definition);
+  return DefineModel(config, Split::kTrain, *dataset, 1);
+}
+
+// Returns the state from which the model starts. The variables that `streamed` lists are streamed.
+StatusOr<state::Snapshot> Start(const std::string& model_keys, std::vector<int> streamed = {}) {
+  ASSIGN_OR_RETURN(const config::TrainingConfig config, Config(model_keys));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition, Define(config));
+  return StartState(config, definition, streamed);
 }
 
 std::string Weights(const std::string& name, const io::NamedTensors& tensors) {
@@ -52,6 +61,26 @@ TEST(StartState, GivenWeightsReplaceInitialValues) {
   EXPECT_TRUE(
       std::ranges::equal(start->variables[2].value.bytes(), initial->variables[2].value.bytes()))
       << "the new head keeps its initial values";
+}
+
+// Keras trains all variables of a layer, so it needs their slots.
+TEST(CompileForKeras, VariablesFrozenByTheirNamesHaveInitialSlots) {
+  const auto config = Config("  frozen: [body/bias]\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto definition = Define(*config);
+  ASSERT_TRUE(definition.ok()) << definition.status();
+  auto start = StartState(*config, *definition);
+  ASSERT_TRUE(start.ok()) << start.status();
+  EXPECT_EQ(start->variables[0].slots.size(), 1U);
+  EXPECT_TRUE(start->variables[1].slots.empty());
+  start->variables[0].slots[0].data<float>()[0] = 7;
+  const auto run = CompileForKeras(*config, *definition, *start);
+  ASSERT_TRUE(run.ok() && *run && (*run)->state) << run.status();
+  const auto& slots = (*run)->state->slots;
+  EXPECT_EQ(slots.size(), 4U);
+  EXPECT_EQ(slots.at("body/kernel").at("accumulator").data<float>()[0], 7);
+  EXPECT_TRUE(std::ranges::equal(slots.at("body/bias").at("accumulator").data<float>(),
+                                 std::vector<float>{0.1F, 0.1F}));
 }
 
 TEST(DefineModel, TheKeyDTypePolicySetsThePolicyOfLayersThatNameNone) {
