@@ -151,8 +151,7 @@ TEST(Build, VariablesFrozenByTheirNamesGetNoContribution) {
   std::vector<std::string> changed;
   for (const Contribution& contribution : built.contributions)
     changed.push_back(contribution.variable);
-  EXPECT_EQ(changed,
-            (std::vector<std::string>{"norm/moving_variance", "dense/bias", "norm/beta"}));
+  EXPECT_EQ(changed, (std::vector<std::string>{"norm/moving_variance", "dense/bias", "norm/beta"}));
   options.optimizer = optimizer::Optimizer();
   const BuiltGraph updating = MustBuild(model, options);
   EXPECT_EQ(Count(Ops(updating), "ApplyOptimizer"), 2);

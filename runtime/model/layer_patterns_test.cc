@@ -44,9 +44,8 @@ TEST(Freeze, MatchesNamesWithTheNestedModelsAroundThem) {
 }
 
 TEST(Freeze, RefusesAPatternThatMatchesNoLayer) {
-  EXPECT_EQ(
-      TrainedAfter({"dense", "encodr"}),
-      "model.frozen: \"encodr\" matches no layer and no variable; did you mean \"encoder\"?");
+  EXPECT_EQ(TrainedAfter({"dense", "encodr"}),
+            "model.frozen: \"encodr\" matches no layer and no variable; did you mean \"encoder\"?");
 }
 
 // Freezes the variables that match the patterns. Returns the names of all variables, in

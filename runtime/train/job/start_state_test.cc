@@ -2,6 +2,7 @@
 
 #include "runtime/io/safetensors.h"
 #include "runtime/io/zip_writer.h"
+#include "runtime/model/keras/write.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/compiled_model.h"
@@ -97,6 +98,50 @@ TEST(DefineModel, TheKeyDTypePolicySetsThePolicyOfLayersThatNameNone) {
   EXPECT_EQ(Message(read("[{Dense: {units: 1, dtype: float32}}]").status()),
             "model.dtype_policy: mixed_bfloat16 would change no layer: each names its own policy, "
             "such as layer dense (Dense) with float32; remove this key, or change the layers");
+}
+
+// Returns the values of a variable (part 0) or of one of its slots.
+std::vector<float> PartOf(const state::VariableState& state, size_t part) {
+  if (state.streamed.empty()) {
+    const Tensor& tensor = part == 0 ? state.value : state.slots[part - 1];
+    return {tensor.data<float>().begin(), tensor.data<float>().end()};
+  }
+  std::vector<float> values(2);
+  EXPECT_EQ(state.streamed[part]->Read(0, std::as_writable_bytes(std::span(values))), OkStatus());
+  return values;
+}
+
+TEST(StartState, StreamsGivenWeightsAndTheirSlots) {
+  const std::string keys =
+      StrCat("  weights: ", Weights("body.safetensors", kBody), "\n  weights_skip: [head/*]\n");
+  const auto start = Start(keys, {0});
+  ASSERT_TRUE(start.ok()) << start.status();
+  ASSERT_EQ(start->variables[0].streamed.size(), 2U);
+  EXPECT_TRUE(start->variables[1].streamed.empty());
+  EXPECT_EQ(PartOf(start->variables[0], 0), (std::vector<float>{5, 6}));
+  EXPECT_EQ(PartOf(start->variables[0], 1), (std::vector<float>{0.1F, 0.1F}));
+}
+
+TEST(StartState, StreamsTheStateOfTheOptimizer) {
+  const auto config = *Config("");
+  const auto definition = *Define(config);
+  state::Snapshot saved = *StartState(config, definition);
+  for (float& value : saved.variables[0].slots[0].data<float>()) value = 3;
+  const auto run = CompileForKeras(config, definition, saved);
+  ASSERT_TRUE(run.ok() && *run && (*run)->state) << run.status();
+  std::vector<Tensor> values;
+  for (const state::VariableState& variable : saved.variables) values.push_back(variable.value);
+  keras::WholeModel whole{definition.model, definition.variables, values};
+  whole.compiled.emplace(
+      keras::CompiledModel{*(*run)->compile_config, (*run)->optimizer, &*(*run)->state});
+  const std::string path = testing::TempDir() + "/state.keras";
+  ASSERT_EQ(keras::Write(path, whole), OkStatus());
+  const auto start = Start(StrCat("  weights: ", path, "\n  optimizer_state: ", path, "\n"), {0});
+  ASSERT_TRUE(start.ok()) << start.status();
+  ASSERT_EQ(start->variables[0].streamed.size(), 2U);
+  EXPECT_EQ(PartOf(start->variables[0], 0), PartOf(saved.variables[0], 0));
+  EXPECT_EQ(PartOf(start->variables[0], 1), (std::vector<float>{3, 3}));
+  EXPECT_EQ(PartOf(start->variables[1], 1), (std::vector<float>{0.1F, 0.1F}));
 }
 
 TEST(StartState, ADifferenceIsNamed) {
