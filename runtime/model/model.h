@@ -77,7 +77,8 @@ Model Sequential(std::string name, std::vector<Layer> layers);
 // Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
 // Returns the layer's variables, with the layer's name prepended to their names. If the layer is
-// frozen, none of them is trainable. Ignores Model::frozen. `in` must be types that the layer accepts.
+// frozen, none of them is trainable. Ignores Model::frozen. `in` must be types that the layer
+// accepts.
 std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in);
 // Returns the layer that produces a value.
 const Layer& LayerOf(const Model& model, const ValueRef& value);

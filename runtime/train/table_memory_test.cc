@@ -1,7 +1,8 @@
 // Tests that the chief and the workers do not need memory for the table that they read from a
-// weights file, train, save, restore and evaluate. Each of these tasks is a separate process, so its memory can be measured
-// separately from that of the servers. The test subtracts the growth in the same job with a small
-// table, because every task needs that much memory regardless of the table.
+// weights file, train, save, restore and evaluate. Each of these tasks is a separate process, so
+// its memory can be measured separately from that of the servers. The test subtracts the growth in
+// the same job with a small table, because every task needs that much memory regardless of the
+// table.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -20,8 +20,8 @@ struct StoredTensor {
   Shape shape;
 };
 
-// Fills `to` with bytes of a tensor's dense values, starting at byte `offset`. Any number of threads
-// may call it, at any time: it keeps the file open.
+// Fills `to` with bytes of a tensor's dense values, starting at byte `offset`. Keeps the file open.
+// Any number of threads may call it.
 using PieceReader = std::function<Status(int64_t offset, std::span<std::byte> to)>;
 
 struct Weights {
