@@ -95,8 +95,8 @@ StatusOr<SafetensorsEntry> ReadEntry(const JsonField& field, uint64_t base, uint
 // Reads 16-bit floats, starting at byte `offset` of the file, and widens them to `to`. The 16-bit
 // values are first read to the second half of `to`, so that each is widened before it is
 // overwritten.
-Status ReadWidened(const RandomAccessFile& file, uint64_t offset, bool half,
-                   std::span<std::byte> to) {
+Status ReadHalves(const RandomAccessFile& file, uint64_t offset, bool half,
+                  std::span<std::byte> to) {
   const std::span<std::byte> stored = to.last(to.size() / 2);
   RETURN_IF_ERROR(file.Read(offset, stored));
   for (size_t i = 0; i < stored.size() / 2; ++i) {
@@ -202,7 +202,7 @@ Status SafetensorsReader::ReadPiece(const std::string& name, int64_t offset,
                            entry->size * (wide ? 2 : 1), " bytes, got ", to.size(), " from byte ",
                            offset);
   }
-  if (wide) return ReadWidened(file_, entry->offset + begin, half, to);
+  if (wide) return ReadHalves(file_, entry->offset + begin, half, to);
   RETURN_IF_ERROR(file_.Read(entry->offset + begin, to));
   if (entry->dtype == DType::kBool) {
     for (std::byte& value : to) value = value == std::byte{0} ? value : std::byte{1};
