@@ -36,7 +36,11 @@ class Model {
   std::string name() && { return std::as_const(*this).name(); }
 
   // Returns a copy in which layers are not trained if their names match one of the patterns, such
-  // as "conv_*", or "encoder/*" for the layers of the model "encoder" inside this one.
+  // as "conv_*", or "encoder/*" for the layers of the model "encoder" inside this one. The same
+  // applies to single variables whose full names match, such as "dense_1/kernel" or "*/bias". Files
+  // contain this setting for layers only, and GetLayer returns layers without frozen variables. If
+  // a pattern matches nothing, the status of the copy is an error or, if the model does not state
+  // the shapes of its inputs, so are the results of calls that receive data.
   Model Frozen(const std::vector<std::string>& patterns) const;
 
   // Returns a copy that needs less memory in training: layers whose names match one of the patterns

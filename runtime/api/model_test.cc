@@ -228,7 +228,11 @@ TEST(Model, ItsLayersCanHaveADTypePolicy) {
 TEST(Model, SomeOfItsLayersCanBeFrozen) {
   const Model model = Sequential({Input{.shape = {2}}, Dense{.units = 1, .name = "body"}});
   EXPECT_NE(SummaryOf(model.Frozen({"bo*"})).find("(frozen)"), std::string::npos);
+  EXPECT_NE(SummaryOf(model.Frozen({"body/b*"})).find("(frozen: bias)"), std::string::npos);
   EXPECT_FALSE(model.Frozen({"nothing"}).status().ok());
+  EXPECT_EQ(model.Frozen({"body/bia"}).status().message(),
+            "model.frozen: \"body/bia\" matches no layer and no variable; did you mean "
+            "\"body/bias\"?");
 }
 
 TEST(Model, SomeOfItsLayersCanBeRecomputed) {

@@ -135,7 +135,7 @@ StatusOr<std::string> Summary(const model::Model& model,
   Total all, trainable, other;
   for (const model::VariableSpec& variable : variables) {
     all.Add(variable);
-    (variable.trainable ? trainable : other).Add(variable);
+    (variable.trained() ? trainable : other).Add(variable);
   }
   ASSIGN_OR_RETURN(
       const model::BuiltGraph built,

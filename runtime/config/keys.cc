@@ -179,9 +179,12 @@ void AddWeightsKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "model.frozen",
                   .type = KeyType::kStrings,
                   .binding = Bind<&C::model, &ModelConfig::frozen>(),
-                  .doc = "Patterns such as `conv_*` or `encoder/*`, as in a shell: layers whose "
-                         "name matches are not trained, like those with `trainable: false`. The "
-                         "name of a layer in a nested model begins with the name of that model.",
+                  .doc = "Patterns such as `conv_*`, `encoder/*` or `*/bias`, as in a shell: "
+                         "layers whose name matches are not trained, like those with `trainable: "
+                         "false`, and neither are single variables whose full name, such as "
+                         "`dense_1/kernel`, matches. The name of a layer in a nested model begins "
+                         "with the name of that model. Keras' files cannot freeze single "
+                         "variables, so Keras trains them again after `export`.",
                   .unset_doc = "none"});
   keys.push_back({.path = "model.recompute",
                   .type = KeyType::kStrings,

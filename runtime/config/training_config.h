@@ -31,7 +31,7 @@ struct ModelConfig {
   std::string weights;                    // a file of weights to start from; "" if none
   std::string optimizer_state;            // a file with the optimizer's state; "" if none
   std::vector<std::string> weights_skip;  // patterns of variables that `weights` does not provide
-  std::vector<std::string> frozen;        // patterns of layers that are not trained
+  std::vector<std::string> frozen;        // patterns of layers and variables that are not trained
   std::vector<std::string> recompute;     // patterns of layers that are computed twice
   std::string dtype_policy;               // of layers that name none; "" for float32
 };

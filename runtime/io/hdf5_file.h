@@ -7,7 +7,9 @@
 // must be installed.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,10 @@ class Hdf5File {
   // The datasets of numbers, by their paths: "model_weights/dense/dense/kernel:0".
   const std::map<std::string, SafetensorsEntry>& datasets() const { return tensors_->entries(); }
   StatusOr<Tensor> Read(const std::string& path) const { return tensors_->Read(path); }
+  // See SafetensorsReader::ReadPiece.
+  Status ReadPiece(const std::string& path, int64_t offset, std::span<std::byte> to) const {
+    return tensors_->ReadPiece(path, offset, to);
+  }
 
   // Returns the string in an attribute of a group or dataset ("" is the root). Returns NotFound if
   // there is no such attribute.

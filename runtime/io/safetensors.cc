@@ -92,17 +92,21 @@ StatusOr<SafetensorsEntry> ReadEntry(const JsonField& field, uint64_t base, uint
   return entry;
 }
 
-Tensor Widen(const Tensor& raw, const SafetensorsEntry& entry) {
-  Tensor wide(DType::kFloat32, entry.shape, Buffer::Contents::kUndefined);
-  const std::byte* bytes = raw.bytes().data();
-  const bool half = entry.stored == "F16";
-  for (size_t i = 0; i < wide.data<float>().size(); ++i) {
+// Reads 16-bit floats, starting at byte `offset` of the file, and widens them to `to`. The 16-bit
+// values are first read to the second half of `to`, so that each is widened before it is
+// overwritten.
+Status ReadHalves(const RandomAccessFile& file, uint64_t offset, bool half,
+                  std::span<std::byte> to) {
+  const std::span<std::byte> stored = to.last(to.size() / 2);
+  RETURN_IF_ERROR(file.Read(offset, stored));
+  for (size_t i = 0; i < stored.size() / 2; ++i) {
     uint16_t bits = 0;
-    std::memcpy(&bits, bytes + 2 * i, sizeof(bits));
-    wide.data<float>()[i] = half ? static_cast<float>(Float16::FromBits(bits))
-                                 : static_cast<float>(BFloat16::FromBits(bits));
+    std::memcpy(&bits, stored.data() + 2 * i, sizeof(bits));
+    const float wide = half ? static_cast<float>(Float16::FromBits(bits))
+                            : static_cast<float>(BFloat16::FromBits(bits));
+    std::memcpy(to.data() + 4 * i, &wide, sizeof(wide));
   }
-  return wide;
+  return OkStatus();
 }
 
 }  // namespace
@@ -168,28 +172,42 @@ Status SafetensorsReader::CheckCovers(uint64_t begin) const {
                   file_.size(), " bytes");
 }
 
-StatusOr<Tensor> SafetensorsReader::Read(const std::string& name) const {
+StatusOr<const SafetensorsEntry*> SafetensorsReader::Find(const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
     std::vector<std::string> names;
     for (const auto& [other, entry] : entries_) names.push_back(other);
     return NotFound(file_.path(), ": there is no tensor ", name, DidYouMean(name, names));
   }
-  const SafetensorsEntry& entry = found->second;
-  if (!entry.dtype) {
-    return Unimplemented(file_.path(), ": ", name, " has type ", entry.stored,
-                         ", which is not supported; use F32, F64, F16, BF16, I32, I64, U8 or BOOL");
-  }
-  const bool wide = entry.stored == "F16" || entry.stored == "BF16";
-  Tensor tensor(wide ? DType::kUInt8 : *entry.dtype,
-                wide ? Shape({static_cast<int64_t>(entry.size)}) : entry.shape,
-                Buffer::Contents::kUndefined);
-  RETURN_IF_ERROR(file_.Read(entry.offset, tensor.bytes()));
-  if (wide) return Widen(tensor, entry);
-  if (entry.dtype == DType::kBool) {
-    for (std::byte& value : tensor.bytes()) value = value == std::byte{0} ? value : std::byte{1};
-  }
+  if (found->second.dtype) return &found->second;
+  return Unimplemented(file_.path(), ": ", name, " has type ", found->second.stored,
+                       ", which is not supported; use F32, F64, F16, BF16, I32, I64, U8 or BOOL");
+}
+
+StatusOr<Tensor> SafetensorsReader::Read(const std::string& name) const {
+  ASSIGN_OR_RETURN(const SafetensorsEntry* entry, Find(name));
+  Tensor tensor(*entry->dtype, entry->shape, Buffer::Contents::kUndefined);
+  RETURN_IF_ERROR(ReadPiece(name, 0, tensor.bytes()));
   return tensor;
+}
+
+Status SafetensorsReader::ReadPiece(const std::string& name, int64_t offset,
+                                    std::span<std::byte> to) const {
+  ASSIGN_OR_RETURN(const SafetensorsEntry* entry, Find(name));
+  const bool half = entry->stored == "F16", wide = half || entry->stored == "BF16";
+  const uint64_t begin = static_cast<uint64_t>(offset) / (wide ? 2 : 1);
+  const uint64_t size = to.size() / (wide ? 2 : 1);
+  if (offset < 0 || begin > entry->size || size > entry->size - begin) {
+    return InvalidArgument(file_.path(), ": ", name, ": expected bytes of a tensor of ",
+                           entry->size * (wide ? 2 : 1), " bytes, got ", to.size(), " from byte ",
+                           offset);
+  }
+  if (wide) return ReadHalves(file_, entry->offset + begin, half, to);
+  RETURN_IF_ERROR(file_.Read(entry->offset + begin, to));
+  if (entry->dtype == DType::kBool) {
+    for (std::byte& value : to) value = value == std::byte{0} ? value : std::byte{1};
+  }
+  return OkStatus();
 }
 
 StatusOr<std::string> SafetensorsHeader(const NamedTensors& tensors,

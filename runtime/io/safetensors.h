@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,8 +55,14 @@ class SafetensorsReader {
   // Returns NotFound, with a message that names the tensor, if there is no such tensor, and
   // Unimplemented if its type is not supported.
   StatusOr<Tensor> Read(const std::string& name) const;
+  // Fills `to` with bytes of the tensor that Read(name) returns, starting at byte `offset`, which
+  // must be a multiple of the element size, like the size of `to`. Returns the same errors as Read,
+  // and InvalidArgument if the range is outside the tensor.
+  Status ReadPiece(const std::string& name, int64_t offset, std::span<std::byte> to) const;
 
  private:
+  // Returns the entry of a tensor whose type is supported, or Read's error.
+  StatusOr<const SafetensorsEntry*> Find(const std::string& name) const;
   explicit SafetensorsReader(RandomAccessFile file) : file_(std::move(file)) {}
   Status ReadHeader();
   Status CheckCovers(uint64_t begin) const;

@@ -70,6 +70,28 @@ TEST(Safetensors, SixteenBitFloatsAreWidenedExactly) {
   EXPECT_TRUE(std::ranges::equal(brain->data<float>(), std::vector<float>{1, -2, infinity}));
 }
 
+TEST(Safetensors, PiecesAreThoseOfTheTensor) {
+  const std::string values = "\x00\x3c\x00\xc0\x80\x3f\x00\xc0\x80\x7f\x05\x00\x01"s;
+  const auto reader = Open(FileOf(R"({"half":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},
+      "brain":{"dtype":"BF16","shape":[3],"data_offsets":[4,10]},
+      "flags":{"dtype":"BOOL","shape":[3],"data_offsets":[10,13]}})",
+                                  values));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  for (const auto& [name, entry] : (*reader)->entries()) {
+    const StatusOr<Tensor> whole = (*reader)->Read(name);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    const size_t item = SizeOf(*entry.dtype);
+    for (size_t begin = 0; begin <= whole->num_bytes(); begin += item) {
+      std::vector<std::byte> piece(whole->num_bytes() - begin);
+      ASSERT_EQ((*reader)->ReadPiece(name, static_cast<int64_t>(begin), piece), OkStatus());
+      EXPECT_TRUE(std::ranges::equal(piece, whole->bytes().subspan(begin))) << name << begin;
+      piece.resize(piece.size() + item);
+      const Status beyond = (*reader)->ReadPiece(name, static_cast<int64_t>(begin), piece);
+      EXPECT_TRUE(absl::IsInvalidArgument(beyond)) << beyond;
+    }
+  }
+}
+
 TEST(Safetensors, HalfTypesAreWrittenAsTheyAre) {
   const NamedTensors tensors = {{"brain", Tensor::Of<BFloat16>({2}, {BFloat16(1), BFloat16(-2)})},
                                 {"half", Tensor::Of<Float16>({1}, {Float16(0.5)})}};

@@ -116,7 +116,7 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   for (const Output penalty : call.penalties) total = Total(b, total, penalty);
   for (size_t v = 0; v < variables.size(); ++v) {
     const VariableSpec& variable = variables[v];
-    if (!variable.trainable || !variable.rules.regularizer.present()) continue;
+    if (!variable.trained() || !variable.rules.regularizer.present()) continue;
     total = Total(b, total, Penalty(b, variable.rules.regularizer, call.variables[v]));
   }
   return total;
@@ -247,7 +247,7 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   std::vector<const VariableSpec*> trained;
   std::vector<Output> wrt;
   for (size_t v = reads.size(); v-- > 0;) {
-    if (!built.variables[v].trainable) continue;
+    if (!built.variables[v].trained()) continue;
     trained.push_back(&built.variables[v]);
     wrt.push_back(reads[v]);
   }
@@ -426,7 +426,9 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
     built.metrics = MetricsOf(model, options);
     if (options.mode == Mode::kTrain && b.ok()) {
       for (const LayerCall::Assignment& assignment : call.assignments) {
-        const std::string& name = built.variables[assignment.variable].name;
+        const VariableSpec& variable = built.variables[assignment.variable];
+        if (variable.frozen_by_name) continue;
+        const std::string& name = variable.name;
         Contribute(b, options, Change::kAssign, name, assignment.value, {}, built);
         if (!options.optimizer) continue;
         Assign(b, name,

@@ -142,6 +142,23 @@ TEST(Build, FrozenLayersGetNoGradient) {
             "the model has no trainable variables: there is nothing to train");
 }
 
+TEST(Build, VariablesFrozenByTheirNamesGetNoContribution) {
+  Model model = Sequential("m", {{.name = "norm", .config = layers::BatchNormalization{}},
+                                 {.name = "dense", .config = Dense{.units = 3}}});
+  model.frozen = {{.pattern = "*/kernel"}, {.pattern = "norm/*_mean"}, {.pattern = "norm/gamma"}};
+  BuildOptions options = Options(Mode::kTrain);
+  options.features = Features({2});
+  const BuiltGraph built = MustBuild(model, options);
+  std::vector<std::string> changed;
+  for (const Contribution& contribution : built.contributions)
+    changed.push_back(contribution.variable);
+  EXPECT_EQ(changed, (std::vector<std::string>{"norm/moving_variance", "dense/bias", "norm/beta"}));
+  options.optimizer = optimizer::Optimizer();
+  const BuiltGraph updating = MustBuild(model, options);
+  EXPECT_EQ(Count(Ops(updating), "ApplyOptimizer"), 2);
+  EXPECT_EQ(Count(Ops(updating), "Assign"), 1);
+}
+
 TEST(Build, ALayerThatIsCalledTwiceSharesItsVariables) {
   Model model{.layers = {{.name = "shared", .config = Dense{.units = 4}},
                          {.name = "flatten", .config = Flatten{}}}};

@@ -3,11 +3,13 @@
 #include <fnmatch.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "runtime/base/did_you_mean.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/nested_model.h"
 
 namespace tfjob::model {
@@ -34,13 +36,13 @@ class LayerPatterns {
     return changed;
   }
 
-  Status CheckUse(std::string_view key) const {
-    for (size_t i = 0; i < used_.size(); ++i) {
-      if (used_[i]) continue;
-      return InvalidArgument(key, ": \"", patterns_[i], "\" matches no layer",
-                             DidYouMean(patterns_[i], names_));
-    }
-    return OkStatus();
+  // Returns whether the pattern has matched a layer.
+  bool used(size_t pattern) const { return used_[pattern]; }
+
+  // `nothing` says what the pattern does not match.
+  Status Unused(std::string_view key, size_t pattern, std::string_view nothing) const {
+    return InvalidArgument(key, ": \"", patterns_[pattern], "\" matches ", nothing,
+                           DidYouMean(patterns_[pattern], names_));
   }
 
  private:
@@ -59,28 +61,53 @@ class LayerPatterns {
   std::vector<std::string> names_;
 };
 
-Status ChangeLayers(Model& model, std::string_view key, std::span<const std::string> patterns,
-                    absl::FunctionRef<void(Layer&)> change) {
-  if (patterns.empty()) return OkStatus();
-  LayerPatterns layers(patterns, change);
-  Model changed = layers.Changed(model, "");
-  RETURN_IF_ERROR(layers.CheckUse(key));
-  model = std::move(changed);
-  return OkStatus();
+// Returns whether a pattern may match names that contain a slash, as those of all variables do.
+bool MayMatchVariables(const std::string& pattern) {
+  return pattern.find_first_of("/*?[") != std::string::npos;
+}
+
+// Returns an error if the model states its inputs and a pattern in Model::frozen matches nothing.
+Status CheckStatedTypes(const Model& model) {
+  std::vector<TensorType> in;
+  for (const std::optional<TensorType>& stated : StatedInputs(model)) {
+    if (!stated || HasAnyLength(model)) return OkStatus();
+    in.push_back(*stated);
+  }
+  return CallTypes(model, in).status();
 }
 
 }  // namespace
 
 Status Freeze(Model& model, std::span<const std::string> patterns) {
-  return ChangeLayers(model, "model.frozen", patterns, [](Layer& layer) {
+  if (patterns.empty()) return OkStatus();
+  const auto freeze = [](Layer& layer) {
     layer.frozen_from_outside = layer.trainable || layer.frozen_from_outside;
     layer.trainable = false;
-  });
+  };
+  LayerPatterns layers(patterns, freeze);
+  Model changed = layers.Changed(model, "");
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (MayMatchVariables(patterns[i])) {
+      changed.frozen.push_back({.pattern = patterns[i], .optional = layers.used(i)});
+    } else if (!layers.used(i)) {
+      return layers.Unused("model.frozen", i, "no layer and no variable");
+    }
+  }
+  RETURN_IF_ERROR(CheckStatedTypes(changed));
+  model = std::move(changed);
+  return OkStatus();
 }
 
 Status Recompute(Model& model, std::span<const std::string> patterns) {
-  return ChangeLayers(model, "model.recompute", patterns,
-                      [](Layer& layer) { layer.recompute = true; });
+  if (patterns.empty()) return OkStatus();
+  const auto recompute = [](Layer& layer) { layer.recompute = true; };
+  LayerPatterns layers(patterns, recompute);
+  Model changed = layers.Changed(model, "");
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (!layers.used(i)) return layers.Unused("model.recompute", i, "no layer");
+  }
+  model = std::move(changed);
+  return OkStatus();
 }
 
 }  // namespace tfjob::model

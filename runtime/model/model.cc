@@ -1,9 +1,12 @@
 #include "runtime/model/model.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "runtime/base/did_you_mean.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/apply_layer.h"
 #include "runtime/model/nested_model.h"
@@ -243,6 +246,48 @@ std::vector<std::optional<TensorType>> StatedInputs(const Model& model) {
   return stated;
 }
 
+namespace {
+
+// Returns the variables of all layers, given the output types of all calls.
+std::vector<VariableSpec> VariablesOfCalls(const Model& model, const Types& types,
+                                           std::span<const TensorType> in) {
+  std::vector<VariableSpec> variables;
+  std::vector<bool> seen(model.layers.size());
+  for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
+    const Call& at = model.calls[static_cast<size_t>(call)];
+    const auto layer = static_cast<size_t>(at.layer);
+    if (seen[layer]) continue;
+    seen[layer] = true;
+    for (VariableSpec& variable : VariablesOf(model, at, InputTypes(model, types, call, in))) {
+      variables.push_back(std::move(variable));
+    }
+  }
+  return variables;
+}
+
+bool Matches(const FrozenVariables& frozen, const VariableSpec& variable) {
+  return fnmatch(frozen.pattern.c_str(), variable.name.c_str(), 0) == 0;
+}
+
+Status CheckFrozen(const Model& model, const Types& types, std::span<const TensorType> in) {
+  if (model.frozen.empty()) return OkStatus();
+  const std::vector<VariableSpec> variables = VariablesOfCalls(model, types, in);
+  for (const FrozenVariables& frozen : model.frozen) {
+    const bool used = std::ranges::any_of(
+        variables, [&](const VariableSpec& variable) { return Matches(frozen, variable); });
+    if (used || frozen.optional) continue;
+    std::vector<std::string> names;
+    for (const Layer& layer : model.layers) names.push_back(layer.name);
+    for (const VariableSpec& variable : variables) names.push_back(variable.name);
+    return InvalidArgument("model.frozen: \"", frozen.pattern,
+                           "\" matches no layer and no variable",
+                           DidYouMean(frozen.pattern, names));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
   if (in.size() != model.inputs.size()) {
     return InvalidArgument("model ", model.name, " has ", model.inputs.size(),
@@ -265,6 +310,7 @@ StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
     called[static_cast<size_t>(at.layer)] = true;
     types.push_back(std::move(after));
   }
+  RETURN_IF_ERROR(CheckFrozen(model, types, in));
   return types;
 }
 
@@ -280,19 +326,29 @@ StatusOr<std::vector<TensorType>> OutputTypes(const Model& model, std::span<cons
 
 StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<const TensorType> in) {
   ASSIGN_OR_RETURN(const Types types, CallTypes(model, in));
-  std::vector<VariableSpec> variables;
-  std::vector<bool> seen(model.layers.size());
-  for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
-    const Call& at = model.calls[static_cast<size_t>(call)];
-    const auto layer = static_cast<size_t>(at.layer);
-    if (seen[layer]) continue;
-    seen[layer] = true;
-    for (VariableSpec& variable : VariablesOf(model, at, InputTypes(model, types, call, in))) {
-      variables.push_back(std::move(variable));
-    }
+  std::vector<VariableSpec> variables = VariablesOfCalls(model, types, in);
+  for (VariableSpec& variable : variables) {
+    variable.frozen_by_name =
+        variable.frozen_by_name ||
+        std::ranges::any_of(model.frozen, [&](const auto& it) { return Matches(it, variable); });
   }
   return variables;
 }
+
+namespace {
+
+// Returns "", " (frozen)", or the layer's variables that are frozen by their names.
+std::string FrozenText(const Layer& layer, const std::vector<VariableSpec>& all) {
+  if (!layer.trainable) return " (frozen)";
+  std::string names;
+  for (const VariableSpec& variable : all) {
+    if (!variable.frozen_by_name || !variable.name.starts_with(layer.name + "/")) continue;
+    names += StrCat(names.empty() ? "" : ", ", variable.name.substr(layer.name.size() + 1));
+  }
+  return names.empty() ? "" : StrCat(" (frozen: ", names, ")");
+}
+
+}  // namespace
 
 StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in) {
   ASSIGN_OR_RETURN(const Types types, CallTypes(model, in));
@@ -308,7 +364,7 @@ StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in
                                                       InputTypes(model, types, call, in));
     text += Padded(StrCat(layer.name, " (", layer.config.class_name(), ")"), 32) +
             Padded(ShapesOf(types[static_cast<size_t>(call)]), 16) +
-            StrCat(Parameters(own), layer.trainable ? "" : " (frozen)", "\n");
+            StrCat(Parameters(own), FrozenText(layer, all), "\n");
   }
   return text + StrCat("Parameters: ", Parameters(all), "\n");
 }

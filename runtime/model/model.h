@@ -53,6 +53,13 @@ struct Call {
   std::optional<LayerConfig> config = {};
 };
 
+// Names variables of a model that training does not change, by a shell pattern (fnmatch) of their
+// full names. See Freeze (layer_patterns.h).
+struct FrozenVariables {
+  std::string pattern;
+  bool optional = false;  // no variable needs to match, because a layer does
+};
+
 struct Model {
   std::string name = "sequential";
   std::vector<Layer> layers;
@@ -61,6 +68,7 @@ struct Model {
   std::vector<int> inputs;
   std::vector<ValueRef> outputs;
   bool sequential = true;  // whether files represent the model as a Sequential model
+  std::vector<FrozenVariables> frozen = {};
 };
 
 // Returns a model in which the input of each layer is the output of the previous layer.
@@ -69,7 +77,8 @@ Model Sequential(std::string name, std::vector<Layer> layers);
 // Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
 // Returns the layer's variables, with the layer's name prepended to their names. If the layer is
-// frozen, none of them is trainable. `in` must be types that the layer accepts.
+// frozen, none of them is trainable. Ignores Model::frozen. `in` must be types that the layer
+// accepts.
 std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in);
 // Returns the layer that produces a value.
 const Layer& LayerOf(const Model& model, const ValueRef& value);
@@ -94,8 +103,9 @@ std::vector<std::string> OutputNames(const Model& model);
 std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
 
 // Returns the output types of each call, in the order of the calls. `in` contains the types of the
-// model's inputs. Returns InvalidArgument if `in` has the wrong number of types, or if two layers
-// are incompatible; the message names both layers and both shapes.
+// model's inputs. Returns InvalidArgument if `in` has the wrong number of types, if two layers are
+// incompatible (the message names both layers and both shapes), or if a pattern in Model::frozen
+// matches no variable.
 StatusOr<std::vector<std::vector<TensorType>>> CallTypes(const Model& model,
                                                          std::span<const TensorType> in);
 // Returns the types of the model's outputs. Propagates errors from CallTypes.

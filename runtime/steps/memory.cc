@@ -66,7 +66,7 @@ Status Memory::AddVariables(const StepModel& model) {
   for (Place& place : places_) {
     for (const model::VariableSpec& variable : model.variables) {
       const auto kind =
-          variable.trainable ? variables::Kind::kTrainable : variables::Kind::kMovingStatistic;
+          variable.trained() ? variables::Kind::kTrainable : variables::Kind::kMovingStatistic;
       RETURN_IF_ERROR(
           place.store->Create(variable.name, variable.dtype, variable.shape, kind).status());
     }

@@ -37,8 +37,10 @@ Status CheckModelInputs(const StepGraph& step, const StepModel& model, Inputs in
 }
 
 // Stores the statistics that the call assigns, for later calls and for the updates of the step.
-void KeepAssignments(const model::LayerCall& call, StepGraph::ModelState& state) {
+void KeepAssignments(const StepModel& model, const model::LayerCall& call,
+                     StepGraph::ModelState& state) {
   for (const model::LayerCall::Assignment& assignment : call.assignments) {
+    if (model.variables[assignment.variable].frozen_by_name) continue;
     state.current[assignment.variable] = assignment.value;
     state.assigned[assignment.variable] = true;
   }
@@ -122,7 +124,7 @@ Emit ModelNode(size_t model, bool training) {
     Outputs outputs = Forward(called.model, call);
     for (Output& output : outputs) output = model::Widened(step.b, output);
     if (!step.b.ok()) return outputs;
-    if (training) KeepAssignments(call, state);
+    if (training) KeepAssignments(called, call, state);
     state.penalties.insert(state.penalties.end(), call.penalties.begin(), call.penalties.end());
     return outputs;
   };

@@ -213,7 +213,7 @@ std::string ResultFetch(size_t result) {
 std::vector<size_t> TrainableOf(const StepModel& model) {
   std::vector<size_t> trained;
   for (size_t v = 0; v < model.variables.size(); ++v)
-    if (model.variables[v].trainable) trained.push_back(v);
+    if (model.variables[v].trained()) trained.push_back(v);
   return trained;
 }
 

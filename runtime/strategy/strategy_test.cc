@@ -122,8 +122,8 @@ TEST(OneDevice, TakesValuesThatArePutIntoTheVariables) {
   EXPECT_EQ(snapshot.variables[0].slots[1].data<float>()[1], 0.5f);
 }
 
-// Returns a model with a normalisation layer, whose moving statistics no optimizer changes, and a
-// frozen layer.
+// Returns a model with a normalisation layer, whose moving statistics no optimizer changes, a
+// frozen layer, and a variable that is frozen by its name.
 ModelDefinition Normalised() {
   ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
   const Json layers = *ParseJson(
@@ -131,6 +131,7 @@ ModelDefinition Normalised() {
           {"Dense": {"units": 1}}])",
       "layers");
   definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
+  definition.model.frozen = {{.pattern = "dense_1/kernel"}};
   EXPECT_TRUE(DefineVariables(definition).ok());
   return definition;
 }
@@ -140,7 +141,7 @@ std::vector<float> ValueOf(const ModelDefinition& definition, const state::Snaps
   for (size_t v = 0; v < definition.variables.size(); ++v) {
     if (definition.variables[v].name != name) continue;
     const auto values = snapshot.variables[v].value.data<float>();
-    EXPECT_EQ(snapshot.variables[v].slots.size(), definition.variables[v].trainable ? 2u : 0u)
+    EXPECT_EQ(snapshot.variables[v].slots.size(), definition.variables[v].trained() ? 2u : 0u)
         << name << ": only what is trained has slots";
     return {values.begin(), values.end()};
   }
@@ -159,7 +160,11 @@ std::vector<float> MeansOf(const Tensor& features) {
 // Runs two steps, and compares the moving mean with one that is computed here.
 void ExpectMovingMean(const ModelDefinition& definition, Strategy& strategy) {
   ASSERT_TRUE(strategy.Start().ok());
-  const std::vector<float> frozen = ValueOf(definition, *strategy.TakeSnapshot(), "dense/kernel");
+  const auto frozen_values = [&](const state::Snapshot& snapshot) {
+    return std::pair(ValueOf(definition, snapshot, "dense/kernel"),
+                     ValueOf(definition, snapshot, "dense_1/kernel"));
+  };
+  const auto frozen = frozen_values(*strategy.TakeSnapshot());
   auto pipeline = Batches();
   std::vector<float> expected(2, 0);
   MetricTotals totals;
@@ -173,11 +178,11 @@ void ExpectMovingMean(const ModelDefinition& definition, Strategy& strategy) {
   const state::Snapshot snapshot = *strategy.TakeSnapshot();
   const std::vector<float> got = ValueOf(definition, snapshot, "batch_normalization/moving_mean");
   for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
-  EXPECT_EQ(ValueOf(definition, snapshot, "dense/kernel"), frozen);
+  EXPECT_EQ(frozen_values(snapshot), frozen);
   EXPECT_NE(ValueOf(definition, snapshot, "dense_1/bias"), std::vector<float>{0});
 }
 
-TEST(OneDevice, AssignsMovingStatisticsAndLeavesFrozenLayers) {
+TEST(OneDevice, AssignsMovingStatisticsAndLeavesFrozenVariables) {
   const ModelDefinition definition = Normalised();
   for (config::OnNonFinite rule : {config::OnNonFinite::kFail, config::OnNonFinite::kSkip}) {
     StrategyOptions options = Options(definition);
@@ -223,7 +228,7 @@ struct WithServers {
   std::unique_ptr<Strategy> strategy;
 };
 
-TEST(ParameterServer, AssignsMovingStatisticsAndLeavesFrozenLayers) {
+TEST(ParameterServer, AssignsMovingStatisticsAndLeavesFrozenVariables) {
   const ModelDefinition definition = Normalised();
   for (ps::Mode mode : {ps::Mode::kSynchronous, ps::Mode::kAsynchronous}) {
     const WithServers job(definition, mode, config::OnNonFinite::kFail);

@@ -1,7 +1,8 @@
-// Tests that the chief and the workers do not need memory for the table that they train, save,
-// restore and evaluate. Each of these tasks is a separate process, so its memory can be measured
-// separately from that of the servers. The test subtracts the growth in the same job with a small
-// table, because every task needs that much memory regardless of the table.
+// Tests that the chief and the workers do not need memory for the table that they read from a
+// weights file, train, save, restore and evaluate. Each of these tasks is a separate process, so
+// its memory can be measured separately from that of the servers. The test subtracts the growth in
+// the same job with a small table, because every task needs that much memory regardless of the
+// table.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,8 +18,10 @@
 #include <vector>
 
 #include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/npz.h"
+#include "runtime/io/safetensors.h"
 #include "runtime/train/test_job.h"
 #include "tests/sanitized.h"
 
@@ -95,6 +98,7 @@ class TableMemory : public testing::Test, public TestCluster {
     int64_t rows = 0;
     int64_t max_steps = 0;
     int32_t attempt = 0;
+    std::string weights = "";  // in folder_: what to start from
   };
   struct Growth {
     int64_t chief = 0, worker = 0;
@@ -114,11 +118,35 @@ class TableMemory : public testing::Test, public TestCluster {
     ASSERT_EQ(io::WriteNpz(path, arrays), OkStatus());
   }
 
+  // Writes weights in which every element of row r is r.
+  static void WriteWeights(const std::string& path, int64_t rows) {
+    Tensor table(DType::kFloat32, {rows, kColumns});
+    for (int64_t i = 0; i < rows * kColumns; ++i)
+      table.data<float>()[static_cast<size_t>(i)] = static_cast<float>(i / kColumns);
+    const io::NamedTensors tensors = {{"embedding/embeddings", table},
+                                      {"dense/kernel", Tensor(DType::kFloat32, {2 * kColumns, 1})},
+                                      {"dense/bias", Tensor(DType::kFloat32, {1})}};
+    ASSERT_EQ(io::WriteSafetensors(path, tensors), OkStatus());
+  }
+
+  // Expects that a checkpoint has the given value in a row that is not trained.
+  void ExpectGiven(const Job& job) const {
+    const auto saved = io::LatestCheckpoint(folder_ + "/" + job.name);
+    ASSERT_TRUE(saved.ok() && saved->has_value()) << saved.status();
+    const auto table = (*io::BundleReader::Open((*saved)->prefix))->Store("embedding/embeddings");
+    ASSERT_TRUE(table.ok()) << table.status();
+    std::vector<float> row(kColumns);
+    const std::vector<int64_t> indices = {job.rows - 2};
+    ASSERT_EQ(table->ReadRows(indices, std::as_writable_bytes(std::span(row))), OkStatus());
+    EXPECT_EQ(row, std::vector<float>(kColumns, static_cast<float>(job.rows - 2))) << job.name;
+  }
+
   config::TrainingConfig Config(const Job& job) const {
     const std::string examples = StrCat("{format: npz, file: ", folder_, "/", job.rows, ".npz}\n");
     const std::string text =
         StrCat("model: {layers: [{Embedding: {input_dim: ", job.rows, ", output_dim: ", kColumns,
-               "}}, Flatten, {Dense: {units: 1}}]}\n",
+               "}}, Flatten, {Dense: {units: 1}}]",
+               job.weights.empty() ? "" : StrCat(", weights: ", folder_, "/", job.weights), "}\n",
                "loss: mean_squared_error\noptimizer: {name: adagrad, learning_rate: 0.1}\n",
                "data:\n  train: ", examples, "  eval: ", examples,
                "strategy: {mode: sync, shard_bytes: 4Mi, table_bytes: 1Ki}\n",
@@ -159,7 +187,11 @@ class TableMemory : public testing::Test, public TestCluster {
       chiefs.push_back(StartChild(kTasks[0], job));
       workers.push_back(StartChild(kTasks[1], job));
     }
-    for (const Job& job : jobs) WriteExamples(StrCat(folder_, "/", job.rows, ".npz"), job.rows);
+    for (const Job& job : jobs) {
+      WriteExamples(StrCat(folder_, "/", job.rows, ".npz"), job.rows);
+      if (job.weights.ends_with(".safetensors"))
+        WriteWeights(StrCat(folder_, "/", job.weights), job.rows);
+    }
     std::string addresses;
     for (const Task& task : kTasks) addresses += AddressOf(task) + "\n";
     std::vector<Growth> growths;
@@ -185,23 +217,31 @@ class TableMemory : public testing::Test, public TestCluster {
 
 TEST_F(TableMemory, NeitherChiefNorWorkerHoldsTheTable) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need memory of their own";
-  const std::vector<Job> jobs = {{"small", 1000, 3},
-                                 {"small", 1000, 6, /*attempt=*/1},  // restores
-                                 {"large", kRows, 3},
-                                 {"large", kRows, 6, /*attempt=*/1}};
+  const std::vector<Job> small = {{"small", 1000, 3},
+                                  {"small", 1000, 6, /*attempt=*/1},  // restores
+                                  {"small_given", 1000, 3, 0, "small.safetensors"},
+                                  {"small_continued", 1000, 3, 0, "small_given"}};
+  const std::vector<Job> large = {{"large", kRows, 3},
+                                  {"large", kRows, 6, /*attempt=*/1},
+                                  {"large_given", kRows, 3, 0, "large.safetensors"},
+                                  {"large_continued", kRows, 3, 0, "large_given"}};
+  std::vector<Job> jobs = small;
+  jobs.insert(jobs.end(), large.begin(), large.end());
   const std::vector<Growth> growths = Run(jobs);
   ASSERT_EQ(growths.size(), jobs.size());
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t chief = growths[i + 2].chief - growths[i].chief;
-    const int64_t worker = growths[i + 2].worker - growths[i].worker;
-    EXPECT_LT(chief, kTableBytes / 2) << (i == 0 ? "saves" : "restores");
-    EXPECT_LT(worker, kTableBytes / 4);
+  for (size_t i = 0; i < small.size(); ++i) {
+    const int64_t chief = growths[small.size() + i].chief - growths[i].chief;
+    const int64_t worker = growths[small.size() + i].worker - growths[i].worker;
+    EXPECT_LT(chief, kTableBytes / 2) << large[i].name << " " << large[i].max_steps;
+    EXPECT_LT(worker, kTableBytes / 4) << large[i].name << " " << large[i].max_steps;
     RecordProperty(StrCat("chief_", i), StrCat(chief));
     RecordProperty(StrCat("worker_", i), StrCat(worker));
   }
   const auto saved = io::LatestCheckpoint(folder_ + "/large");
   ASSERT_TRUE(saved.ok() && saved->has_value()) << saved.status();
   EXPECT_EQ((*saved)->step, 6);
+  ExpectGiven(large[2]);
+  ExpectGiven(large[3]);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // libFuzzer's entry point for model and weight files. The first byte of an input selects how the
 // remaining bytes are read: as safetensors (s), as a .keras file (k), or as safetensors with
 // weights for a small model (w). Checks that nothing crashes, that reading needs at most a small
-// multiple of the file's size in memory, and that writing values and reading them again preserves
-// them.
+// multiple of the file's size in memory, that pieces of tensors equal those of the whole tensors,
+// and that writing values and reading them again preserves them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/check.h"
 #include "runtime/io/safetensors.h"
@@ -43,6 +44,14 @@ const TemporaryFile& TheFile() {
   return file;
 }
 
+// Checks that the second half of a tensor, read alone, is that of the whole tensor.
+void CheckPiece(const io::SafetensorsReader& reader, const std::string& name, const Tensor& whole) {
+  const size_t begin = static_cast<size_t>(whole.num_elements() / 2) * SizeOf(whole.dtype());
+  std::vector<std::byte> piece(whole.num_bytes() - begin);
+  ENFORCE(reader.ReadPiece(name, static_cast<int64_t>(begin), piece).ok(), "pieces are readable");
+  ENFORCE(std::ranges::equal(piece, whole.bytes().subspan(begin)), "equal bytes of a piece");
+}
+
 void CheckSafetensors(std::string_view bytes) {
   const auto reader = io::SafetensorsReader::Open(TheFile().path());
   if (!reader.ok()) return;
@@ -52,6 +61,7 @@ void CheckSafetensors(std::string_view bytes) {
     ENFORCE(tensor.ok() == entry.dtype.has_value(), "a type is read or refused");
     if (!tensor.ok()) continue;
     ENFORCE(tensor->num_bytes() <= 2 * bytes.size(), "no more bytes than the file has");
+    CheckPiece(**reader, name, *tensor);
     tensors.emplace_back(name, *std::move(tensor));
   }
   const std::string path = TheFile().path() + ".again";

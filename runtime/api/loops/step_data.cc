@@ -66,7 +66,7 @@ std::vector<Symbol> StepData::PlaceholdersFor(const CompiledData* model) const {
   std::vector<Symbol> made;
   if (model == nullptr || !model->definition) return made;
   for (const model::VariableSpec& variable : model->definition->variables)
-    if (variable.trainable) made.push_back(Make(variable.name, {}, nullptr));
+    if (variable.trained()) made.push_back(Make(variable.name, {}, nullptr));
   return made;
 }
 

@@ -166,9 +166,15 @@ StatusOr<Weights> WeightsOf(std::shared_ptr<const io::Hdf5File> file, const mode
   for (const auto& [path, entry] : file->datasets()) {
     if (!used.contains(path) && !IsOther(path)) weights.entries[path] = {entry.dtype, entry.shape};
   }
-  weights.read = [file, places = *std::move(places)](const std::string& name) {
+  const auto path_of = [places = *std::move(places)](const std::string& name) {
     const auto place = places.find(name);
-    return file->Read(place == places.end() ? name : place->second);
+    return place == places.end() ? name : place->second;
+  };
+  weights.read = [file, path_of](const std::string& name) { return file->Read(path_of(name)); };
+  weights.open = [file, path_of](const std::string& name) -> StatusOr<PieceReader> {
+    return PieceReader([file, path = path_of(name)](int64_t offset, std::span<std::byte> to) {
+      return file->ReadPiece(path, offset, to);
+    });
   };
   return weights;
 }

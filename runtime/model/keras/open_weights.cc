@@ -26,6 +26,11 @@ StatusOr<Weights> OpenSafetensors(const std::string& path) {
   for (const auto& [name, entry] : shared->entries())
     weights.entries[name] = {entry.dtype, entry.shape};
   weights.read = [shared](const std::string& name) { return shared->Read(name); };
+  weights.open = [shared](const std::string& name) -> StatusOr<PieceReader> {
+    return PieceReader([shared, name](int64_t offset, std::span<std::byte> to) {
+      return shared->ReadPiece(name, offset, to);
+    });
+  };
   return weights;
 }
 
@@ -47,9 +52,18 @@ StatusOr<Weights> OpenCheckpoint(const std::string& prefix, const model::Model& 
     const std::map<std::string, StoredTensor> tensors = weights.entries;
     for (const auto& [name, tensor] : renamed) weights.entries[name] = tensors.at(tensor);
   }
-  weights.read = [shared, renamed = std::move(renamed)](const std::string& name) {
+  const auto tensor_of = [renamed = std::move(renamed)](const std::string& name) {
     const auto tensor = renamed.find(name);
-    return shared->Read(tensor == renamed.end() ? name : tensor->second);
+    return tensor == renamed.end() ? name : tensor->second;
+  };
+  weights.read = [shared, tensor_of](const std::string& name) {
+    return shared->Read(tensor_of(name));
+  };
+  weights.open = [shared, tensor_of](const std::string& name) -> StatusOr<PieceReader> {
+    ASSIGN_OR_RETURN(io::StoredTensor stored, shared->Store(tensor_of(name)));
+    return PieceReader([stored = std::move(stored)](int64_t offset, std::span<std::byte> to) {
+      return stored.Read(offset, to);
+    });
   };
   return weights;
 }

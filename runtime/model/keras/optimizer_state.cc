@@ -52,7 +52,7 @@ enum class Generation {
 
 // Lists the datasets of an optimizer's variables, in Keras' order.
 struct StoredOptimizer {
-  std::unique_ptr<io::Hdf5File> file;
+  std::shared_ptr<const io::Hdf5File> file;
   std::vector<std::string> paths;  // empty if the optimizer has not created its variables
   Generation generation = Generation::kKeras3;
 };
@@ -147,13 +147,13 @@ StatusOr<std::optional<StoredLossScale>> TakeLossScale(StoredOptimizer& stored) 
   return loss_scale;
 }
 
-StatusOr<Tensor> ReadSlot(const StoredOptimizer& stored, const std::string& path,
-                          const model::VariableSpec& variable, const std::string& slot) {
+Status CheckSlot(const StoredOptimizer& stored, const std::string& path,
+                 const model::VariableSpec& variable, const std::string& slot) {
   const auto found = stored.file->datasets().find(path);
   if (found == stored.file->datasets().end())
     return InvalidArgument(stored.file->name(), ": ", path, " is missing");
   if (found->second.dtype == variable.dtype && found->second.shape == variable.shape)
-    return stored.file->Read(path);
+    return OkStatus();
   return InvalidArgument(stored.file->name(), ": ", path, ", the ", slot, " of ", variable.name,
                          ", is ", found->second.stored, found->second.shape.ToString(), ", but ",
                          variable.name, " is ", Name(variable.dtype), variable.shape.ToString());
@@ -269,7 +269,8 @@ std::vector<std::string> TrainedVariables(const model::Model& model,
 
 StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model::Model& model,
                                             std::span<const model::VariableSpec> variables,
-                                            const optimizer::Optimizer& optimizer) {
+                                            const optimizer::Optimizer& optimizer,
+                                            const std::set<std::string>& streamed) {
   ASSIGN_OR_RETURN(StoredOptimizer stored, OpenOptimizer(path));
   const std::vector<std::string> trained = TrainedVariables(model, variables);
   OptimizerState state;
@@ -283,8 +284,19 @@ StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model
     if (expected[i].kind != Kind::kSlot) continue;
     const std::string& name = trained[expected[i].variable];
     const auto variable = std::ranges::find(variables, name, &model::VariableSpec::name);
-    ASSIGN_OR_RETURN(Tensor slot, ReadSlot(stored, stored.paths[i], *variable, expected[i].slot));
-    state.slots[name].emplace(expected[i].slot, std::move(slot));
+    const std::string& path_of_slot = stored.paths[i];
+    RETURN_IF_ERROR(CheckSlot(stored, path_of_slot, *variable, expected[i].slot));
+    if (streamed.contains(name)) {
+      const auto read = [file = stored.file, path_of_slot](int64_t offset,
+                                                           std::span<std::byte> to) {
+        return file->ReadPiece(path_of_slot, offset, to);
+      };
+      state.streamed[name].emplace(expected[i].slot,
+                                   StreamedSlot{variable->dtype, variable->shape, read});
+    } else {
+      ASSIGN_OR_RETURN(Tensor slot, stored.file->Read(path_of_slot));
+      state.slots[name].emplace(expected[i].slot, std::move(slot));
+    }
   }
   return state;
 }

@@ -17,11 +17,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/model/keras/weights.h"
 #include "runtime/model/model.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/tensor/tensor.h"
@@ -62,11 +64,20 @@ struct StoredLossScale {
   int64_t good_steps = 0;  // since the scale last changed
 };
 
+// A slot that stays in the file.
+struct StreamedSlot {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  PieceReader read;
+};
+
 struct OptimizerState {
   int64_t iterations = 0;  // number of steps that the optimizer has completed
   // The values of the slots: a map from variable names to maps from slot names to values. Empty if
   // the optimizer has not created any slots.
   std::map<std::string, std::map<std::string, Tensor>> slots;
+  // The slots of the variables that are to be streamed.
+  std::map<std::string, std::map<std::string, StreamedSlot>> streamed = {};
   // Set if the optimizer is inside a LossScaleOptimizer that has completed a step.
   std::optional<StoredLossScale> loss_scale = {};
 };
@@ -75,10 +86,12 @@ struct OptimizerState {
 // (NAME.weights.h5). `model` must be the model in the file or, if the file contains only weights,
 // the model that the weights belong to. Returns InvalidArgument if the file contains no optimizer
 // state, or if the stored variables do not match the optimizer and the model. A compiled .h5 file
-// of tf.keras 2 that contains no state was not trained, so its state has 0 steps and no slots.
+// of tf.keras 2 that contains no state was not trained, so its state has 0 steps and no slots. The
+// slots of the variables whose names are in `streamed` are not loaded into memory.
 StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model::Model& model,
                                             std::span<const model::VariableSpec> variables,
-                                            const optimizer::Optimizer& optimizer);
+                                            const optimizer::Optimizer& optimizer,
+                                            const std::set<std::string>& streamed = {});
 
 // Names the variables that a LossScaleOptimizer stores before those of the inner optimizer.
 inline constexpr const char* kLossScaleVariables[] = {"iteration", "learning_rate", "step_counter",

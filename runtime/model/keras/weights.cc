@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "runtime/base/did_you_mean.h"
 
@@ -84,9 +85,9 @@ Status CheckVariable(const Weights& weights, const model::VariableSpec& variable
 
 }  // namespace
 
-StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
+StatusOr<std::vector<std::optional<StoredValue>>> OpenValues(
     const Weights& weights, std::span<const model::VariableSpec> variables,
-    std::span<const std::string> skip) {
+    std::span<const std::string> skip, std::span<const int> streamed) {
   RETURN_IF_ERROR(CheckPatterns(weights, variables, skip));
   const std::vector<std::string> unexpected = Unexpected(weights, variables, skip);
   for (const model::VariableSpec& variable : variables) {
@@ -99,11 +100,30 @@ StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
     return InvalidArgument(weights.file, " has weights for ", unexpected[0],
                            ", which the model does not have", DidYouMean(unexpected[0], names));
   }
-  std::vector<std::optional<Tensor>> values;
-  for (const model::VariableSpec& variable : variables) {
+  std::vector<std::optional<StoredValue>> values;
+  for (size_t v = 0; v < variables.size(); ++v) {
     values.emplace_back();
+    const model::VariableSpec& variable = variables[v];
     if (MatchesAny(skip, variable.name)) continue;
-    ASSIGN_OR_RETURN(values.back(), ReadValue(weights, variable));
+    const bool stream = std::ranges::binary_search(streamed, static_cast<int>(v));
+    StoredValue& value = values.back().emplace();
+    if (stream && weights.entries.at(variable.name).dtype == variable.dtype) {
+      ASSIGN_OR_RETURN(value.pieces, weights.open(variable.name));
+    } else {
+      ASSIGN_OR_RETURN(value.whole, ReadValue(weights, variable));
+    }
+  }
+  return values;
+}
+
+StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
+    const Weights& weights, std::span<const model::VariableSpec> variables,
+    std::span<const std::string> skip) {
+  ASSIGN_OR_RETURN(auto stored, OpenValues(weights, variables, skip, {}));
+  std::vector<std::optional<Tensor>> values;
+  for (std::optional<StoredValue>& value : stored) {
+    values.emplace_back();
+    if (value) values.back() = std::move(value->whole);
   }
   return values;
 }

@@ -20,12 +20,18 @@ struct StoredTensor {
   Shape shape;
 };
 
+// Fills `to` with bytes of a tensor's dense values, starting at byte `offset`. Keeps the file open.
+// Any number of threads may call it.
+using PieceReader = std::function<Status(int64_t offset, std::span<std::byte> to)>;
+
 struct Weights {
   std::string file;  // for error messages
   // The tensors in the file. The key is the name of the variable ("dense/kernel") or, for a tensor
   // that does not belong to a variable of the model, the tensor's name in the file.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
+  // Like `read`, but does not load the tensor into memory.
+  std::function<StatusOr<PieceReader>(const std::string& name)> open;
   // Whether the file may contain tensors that do not belong to a variable. For example, a
   // checkpoint also contains the state of the optimizer.
   bool contains_others = false;
@@ -59,5 +65,16 @@ StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model
 StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
     const Weights& weights, std::span<const model::VariableSpec> variables,
     std::span<const std::string> skip);
+
+// The value of a variable in a file.
+struct StoredValue {
+  Tensor whole;
+  PieceReader pieces;  // if set, `whole` is empty
+};
+// Like ReadValues, but does not load the variables that `streamed` lists (indices in ascending
+// order) into memory, unless their values must be converted to another type.
+StatusOr<std::vector<std::optional<StoredValue>>> OpenValues(
+    const Weights& weights, std::span<const model::VariableSpec> variables,
+    std::span<const std::string> skip, std::span<const int> streamed);
 
 }  // namespace tfjob::keras

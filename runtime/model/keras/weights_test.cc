@@ -150,6 +150,35 @@ TEST(Layout, PatternsThatFreezeLayersDoNotChangeTheOrderOfAFile) {
   const auto variables = *model::Variables(frozen, model::Features({3}));
   EXPECT_EQ(WeightsByLayer(frozen, variables, TrainableFlags::kPresent)[2].variables[0],
             "inner/deep/kernel");
+  // Files cannot freeze single variables.
+  frozen = some.model;
+  ASSERT_EQ(model::Freeze(frozen, std::vector<std::string>{"inner/norm/*", "*kernel"}), OkStatus());
+  for (const TrainableFlags flags : {TrainableFlags::kOfFile, TrainableFlags::kPresent}) {
+    const auto named = *model::Variables(frozen, model::Features({3}));
+    EXPECT_EQ(WeightsByLayer(frozen, named, flags)[2].variables,
+              WeightsByLayer(some.model, some.variables, flags)[2].variables);
+  }
+}
+
+TEST(Weights, AreReadInPiecesFromEveryFormat) {
+  const Some some;
+  for (const char* format : kWrittenFormats) {
+    SCOPED_TRACE(format);
+    const std::string path = Path(StrCat("pieces", format));
+    ASSERT_EQ(Write(path, some.whole()), OkStatus());
+    std::optional<Weights> weights = *OpenWeights(path, some.model, some.variables);
+    const auto opened = OpenValues(*weights, some.variables, {{"first/*"}}, {{0, 2}});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    weights.reset();
+    EXPECT_FALSE((*opened)[0].has_value());
+    EXPECT_FALSE((*opened)[3]->pieces);
+    EXPECT_TRUE(std::ranges::equal((*opened)[3]->whole.bytes(), some.values[3].bytes()));
+    const StoredValue& streamed = *(*opened)[2];
+    ASSERT_TRUE(streamed.pieces);
+    std::vector<std::byte> piece(8);
+    ASSERT_EQ(streamed.pieces(4, piece), OkStatus());
+    EXPECT_TRUE(std::ranges::equal(piece, some.values[2].bytes().subspan(4, 8)));
+  }
 }
 
 TEST(Weights, OfAFrozenModelAreReadInEveryFormat) {

@@ -71,6 +71,12 @@ struct VariableSpec {
   bool frozen_from_outside = false;
   // Whether training may assign values to the variable in each step, as BatchNormalization does.
   bool assigned = false;
+  // Whether the variable is frozen by its name (Model::frozen). Training does not change such a
+  // variable, even if `trainable` is true. The other flags still describe the layer, as files do.
+  bool frozen_by_name = false;
+
+  // Returns whether the optimizer updates the variable.
+  bool trained() const { return trainable && !frozen_by_name; }
 
   // Updates the flags according to the flags of a layer that contains the variable (Layer in
   // model.h).

@@ -34,13 +34,13 @@ Status DefineVariables(ModelDefinition& definition) {
   for (const model::VariableSpec& spec : definition.variables) {
     // A variable that is not trained has no slots, and changes only if its layer assigns values to
     // it.
-    const auto update = spec.trainable ? state::Update::kGradient : state::Update::kAssign;
+    const auto update = spec.trained() ? state::Update::kGradient : state::Update::kAssign;
     definition.state.variables.push_back(
         {.name = spec.name,
          .dtype = spec.dtype,
          .shape = spec.shape,
          .update = update,
-         .constraint = spec.trainable ? spec.rules.constraint : optimizer::Constraint()});
+         .constraint = spec.trained() ? spec.rules.constraint : optimizer::Constraint()});
   }
   return state::Validate(definition.state);
 }
@@ -128,7 +128,7 @@ Status CreateVariables(const ModelDefinition& definition, variables::VariableSto
     const model::VariableSpec& spec = definition.variables[i];
     if (IsTable(definition, i)) continue;
     const auto kind =
-        spec.trainable ? variables::Kind::kTrainable : variables::Kind::kMovingStatistic;
+        spec.trained() ? variables::Kind::kTrainable : variables::Kind::kMovingStatistic;
     RETURN_IF_ERROR(store.Create(spec.name, spec.dtype, spec.shape, kind).status());
   }
   return OkStatus();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "runtime/config/keys.h"
@@ -20,6 +21,15 @@
 
 namespace tfjob::train {
 namespace {
+
+class FileValue : public state::StreamedValue {
+ public:
+  explicit FileValue(keras::PieceReader read) : read_(std::move(read)) {}
+  Status Read(int64_t offset, std::span<std::byte> to) const override { return read_(offset, to); }
+
+ private:
+  const keras::PieceReader read_;
+};
 
 Status TakeObjective(Json compiled, config::TrainingConfig& config) {
   if (!JsonField(compiled)["loss"].present()) return OkStatus();
@@ -74,17 +84,28 @@ StatusOr<optimizer::Optimizer> OptimizerIn(const std::optional<Json>& compiled,
                          ", but optimizer.name is ", optimizer::Name(otherwise.kind));
 }
 
+// The slots of the variables whose names are in `streamed` are streamed.
 StatusOr<keras::OptimizerState> ReadState(const std::string& path,
-                                          const strategy::ModelDefinition& definition) {
+                                          const strategy::ModelDefinition& definition,
+                                          const std::set<std::string>& streamed) {
   ASSIGN_OR_RETURN(const std::optional<Json> compiled, keras::ReadCompileConfig(path));
   const auto optimizer = OptimizerIn(compiled, definition.state.optimizer);
   RETURN_IF_ERROR(Annotate(optimizer.status(), path));
   if (!compiled)
-    return keras::ReadOptimizerState(path, definition.model, definition.variables, *optimizer);
+    return keras::ReadOptimizerState(path, definition.model, definition.variables, *optimizer,
+                                     streamed);
   // The model in the file determines which variables were trained.
   ASSIGN_OR_RETURN(const model::Model model, keras::ReadModelFile(path));
   ASSIGN_OR_RETURN(const auto variables, model::Variables(model, definition.build.features));
-  return keras::ReadOptimizerState(path, model, variables, *optimizer);
+  return keras::ReadOptimizerState(path, model, variables, *optimizer, streamed);
+}
+
+Status CheckSlot(const state::Variable& variable, const optimizer::Slot& slot, DType dtype,
+                 const Shape& shape) {
+  if (shape == variable.shape && dtype == variable.dtype) return OkStatus();
+  return InvalidArgument("the ", slot.name, " of ", variable.name, " is ", Name(dtype),
+                         shape.ToString(), " there, but the variable is ", Name(variable.dtype),
+                         variable.shape.ToString());
 }
 
 Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Variable& variable,
@@ -92,13 +113,20 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   for (size_t s = 0; s < slots.size(); ++s) {
     const auto slot = stored.find(slots[s].name);
     if (slot == stored.end()) continue;
-    if (slot->second.shape() != variable.shape || slot->second.dtype() != variable.dtype) {
-      return InvalidArgument("the ", slots[s].name, " of ", variable.name, " is ",
-                             Name(slot->second.dtype()), slot->second.shape().ToString(),
-                             " there, but the variable is ", Name(variable.dtype),
-                             variable.shape.ToString());
-    }
+    RETURN_IF_ERROR(CheckSlot(variable, slots[s], slot->second.dtype(), slot->second.shape()));
     state.slots[s] = slot->second;
+  }
+  return OkStatus();
+}
+
+Status TakeStreamedSlots(const std::map<std::string, keras::StreamedSlot>& stored,
+                         const state::Variable& variable, const std::vector<optimizer::Slot>& slots,
+                         state::VariableState& state) {
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const auto slot = stored.find(slots[s].name);
+    if (slot == stored.end()) continue;
+    RETURN_IF_ERROR(CheckSlot(variable, slots[s], slot->second.dtype, slot->second.shape));
+    state.streamed[1 + s] = StreamedFromFile(slot->second.read);
   }
   return OkStatus();
 }
@@ -138,6 +166,16 @@ StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   return reader->Has("tfjob/optimizer") ? prefix : std::string();
 }
 
+// Returns the state of a variable as Keras continues with it. Keras' files cannot freeze single
+// variables, so Keras trains a variable that is frozen by its name, from initial slots.
+state::VariableState StateInKeras(const model::VariableSpec& spec, state::Variable variable,
+                                  const optimizer::Optimizer& optimizer,
+                                  const state::VariableState& state) {
+  if (!spec.trainable || spec.trained()) return state;
+  variable.update = state::Update::kGradient;
+  return state::VariableState::Initial(variable, optimizer, state.value);
+}
+
 keras::OptimizerState StateOf(const strategy::ModelDefinition& definition,
                               const state::Snapshot& snapshot) {
   const state::TrainingState& training = definition.state;
@@ -147,10 +185,11 @@ keras::OptimizerState StateOf(const strategy::ModelDefinition& definition,
     state.loss_scale = {.scale = scale.scale, .good_steps = scale.good_steps};
   }
   for (size_t v = 0; v < training.variables.size(); ++v) {
-    const auto slots = state::SlotsOf(training.variables[v], training.optimizer);
-    for (size_t s = 0; s < slots.size(); ++s)
-      state.slots[training.variables[v].name].emplace(slots[s].name,
-                                                      snapshot.variables[v].slots[s]);
+    const state::VariableState own = StateInKeras(definition.variables[v], training.variables[v],
+                                                  training.optimizer, snapshot.variables[v]);
+    const auto slots = optimizer::Slots(training.optimizer);
+    for (size_t s = 0; s < own.slots.size(); ++s)
+      state.slots[training.variables[v].name].emplace(slots[s].name, own.slots[s]);
   }
   return state;
 }
@@ -171,6 +210,10 @@ StatusOr<std::optional<CompiledRun>> SettingsForKeras(const config::TrainingConf
 
 }  // namespace
 
+std::shared_ptr<const state::StreamedValue> StreamedFromFile(keras::PieceReader read) {
+  return std::make_shared<FileValue>(std::move(read));
+}
+
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config) {
   const bool loss = config.loss.name.empty() && config.outputs == nullptr;
   const bool optimizer = config.optimizer.name.empty();
@@ -188,15 +231,24 @@ StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig con
 
 Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
                           std::span<const size_t> given, state::Snapshot& snapshot) {
-  ASSIGN_OR_RETURN(const keras::OptimizerState read, ReadState(path, definition));
+  std::set<std::string> tables;
+  for (const size_t v : given) {
+    if (!snapshot.variables[v].streamed.empty()) tables.insert(definition.state.variables[v].name);
+  }
+  ASSIGN_OR_RETURN(const keras::OptimizerState read, ReadState(path, definition, tables));
   snapshot.global_step = read.iterations;
   RETURN_IF_ERROR(Annotate(TakeLossScale(read, definition, snapshot), path));
-  if (read.slots.empty()) return OkStatus();
+  if (read.slots.empty() && read.streamed.empty()) return OkStatus();
   for (const size_t v : given) {
     const state::Variable& variable = definition.state.variables[v];
     const auto slots = state::SlotsOf(variable, definition.state.optimizer);
     const auto stored = read.slots.find(variable.name);
     if (slots.empty()) continue;
+    if (const auto table = read.streamed.find(variable.name); table != read.streamed.end()) {
+      RETURN_IF_ERROR(
+          Annotate(TakeStreamedSlots(table->second, variable, slots, snapshot.variables[v]), path));
+      continue;
+    }
     if (stored == read.slots.end()) {
       return InvalidArgument(path, " has no state of the optimizer for ", variable.name,
                              "; to let the optimizer start afresh, set optimizer.name, but not "

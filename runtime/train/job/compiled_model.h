@@ -14,6 +14,7 @@
 #include "runtime/model/model.h"
 
 namespace tfjob::state {
+class StreamedValue;
 struct Snapshot;
 }  // namespace tfjob::state
 namespace tfjob::strategy {
@@ -31,6 +32,9 @@ namespace tfjob::train {
 // If neither the config nor model.file names an optimizer, the optimizer is SGD. Reads model.file
 // only if the config lacks one of these settings. Error messages name the file and the setting.
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
+
+// Returns a value that is read from its file when it is needed.
+std::shared_ptr<const state::StreamedValue> StreamedFromFile(keras::PieceReader read);
 
 // Replaces the slots and the step of the snapshot with the slots and the step of the Keras
 // optimizer in the file. `given` are the variables whose values come from a file. The slots of all

@@ -171,19 +171,24 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      std::span<const int> streamed) {
   state::Snapshot snapshot = strategy::InitialState(definition, streamed);
   if (config.model.weights.empty()) return snapshot;
-  const auto read = [&]() -> StatusOr<std::vector<std::optional<Tensor>>> {
+  const auto read = [&]() -> StatusOr<std::vector<std::optional<keras::StoredValue>>> {
     ASSIGN_OR_RETURN(
         const keras::Weights weights,
         keras::OpenWeights(config.model.weights, definition.model, definition.variables));
-    return keras::ReadValues(weights, definition.variables, config.model.weights_skip);
+    return keras::OpenValues(weights, definition.variables, config.model.weights_skip, streamed);
   };
-  StatusOr<std::vector<std::optional<Tensor>>> values = read();
+  auto values = read();
   if (!values.ok()) return Annotate(values.status(), "model.weights");
   std::vector<size_t> given;
   for (size_t i = 0; i < values->size(); ++i) {
     if (!(*values)[i]) continue;
-    snapshot.variables[i] = state::VariableState::Initial(
-        definition.state.variables[i], definition.state.optimizer, *std::move((*values)[i]));
+    const state::Variable& variable = definition.state.variables[i];
+    const optimizer::Optimizer& optimizer = definition.state.optimizer;
+    auto& [whole, pieces] = *(*values)[i];
+    snapshot.variables[i] =
+        pieces ? state::VariableState::Initial(variable, optimizer,
+                                               StreamedFromFile(std::move(pieces)))
+               : state::VariableState::Initial(variable, optimizer, std::move(whole));
     given.push_back(i);
   }
   if (config.model.optimizer_state.empty()) return snapshot;

@@ -61,8 +61,9 @@ StatusOr<strategy::ModelDefinition> DefineState(const config::TrainingConfig& co
 
 // Returns the state from which a run without a checkpoint starts. The variables have initial
 // values, unless model.weights provides values. If model.optimizer_state is set, the slots and the
-// step come from the same file. The initial values of the variables that `streamed` lists are
-// streamed (see strategy::InitialState). Error messages name the key, the file and the variable.
+// step come from the same file. The values and slots of the variables that `streamed` lists are
+// streamed: from the file, or as strategy::InitialState does. Error messages name the key, the file
+// and the variable.
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition,
                                      std::span<const int> streamed = {});

@@ -2,6 +2,7 @@
 
 #include "runtime/io/safetensors.h"
 #include "runtime/io/zip_writer.h"
+#include "runtime/model/keras/write.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/compiled_model.h"
@@ -10,8 +11,8 @@
 namespace tfjob::train {
 namespace {
 
-// Returns the state from which a model of two dense layers starts.
-StatusOr<state::Snapshot> Start(const std::string& model_keys) {
+// The training file of a model of two dense layers.
+StatusOr<config::TrainingConfig> Config(const std::string& model_keys) {
   const std::string text = StrCat(
       "model:\n  layers: [{Dense: {units: 2, name: body}}, {Dense: {units: 1, name: head}}]\n",
       model_keys,
@@ -21,10 +22,19 @@ StatusOr<state::Snapshot> Start(const std::string& model_keys) {
       "max_steps: 1\n");
   ASSIGN_OR_RETURN(const config::TrainingConfig config, config::ParseTrainingConfig(text, "t"));
   RETURN_IF_ERROR(config::Validate(config));
+  return config;
+}
+
+StatusOr<strategy::ModelDefinition> Define(const config::TrainingConfig& config) {
   ASSIGN_OR_RETURN(const auto dataset, LoadDataset(config, Split::kTrain));
-  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                   DefineModel(config, Split::kTrain, *dataset, 1));
-  return StartState(config, definition);
+  return DefineModel(config, Split::kTrain, *dataset, 1);
+}
+
+// Returns the state from which the model starts. The variables that `streamed` lists are streamed.
+StatusOr<state::Snapshot> Start(const std::string& model_keys, std::vector<int> streamed = {}) {
+  ASSIGN_OR_RETURN(const config::TrainingConfig config, Config(model_keys));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition, Define(config));
+  return StartState(config, definition, streamed);
 }
 
 std::string Weights(const std::string& name, const io::NamedTensors& tensors) {
@@ -54,6 +64,26 @@ TEST(StartState, GivenWeightsReplaceInitialValues) {
       << "the new head keeps its initial values";
 }
 
+// Keras trains all variables of a layer, so it needs their slots.
+TEST(CompileForKeras, VariablesFrozenByTheirNamesHaveInitialSlots) {
+  const auto config = Config("  frozen: [body/bias]\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto definition = Define(*config);
+  ASSERT_TRUE(definition.ok()) << definition.status();
+  auto start = StartState(*config, *definition);
+  ASSERT_TRUE(start.ok()) << start.status();
+  EXPECT_EQ(start->variables[0].slots.size(), 1U);
+  EXPECT_TRUE(start->variables[1].slots.empty());
+  start->variables[0].slots[0].data<float>()[0] = 7;
+  const auto run = CompileForKeras(*config, *definition, *start);
+  ASSERT_TRUE(run.ok() && *run && (*run)->state) << run.status();
+  const auto& slots = (*run)->state->slots;
+  EXPECT_EQ(slots.size(), 4U);
+  EXPECT_EQ(slots.at("body/kernel").at("accumulator").data<float>()[0], 7);
+  EXPECT_TRUE(std::ranges::equal(slots.at("body/bias").at("accumulator").data<float>(),
+                                 std::vector<float>{0.1F, 0.1F}));
+}
+
 TEST(DefineModel, TheKeyDTypePolicySetsThePolicyOfLayersThatNameNone) {
   const auto read = [](const std::string& layers) {
     const auto config = config::ParseTrainingConfig(
@@ -68,6 +98,50 @@ TEST(DefineModel, TheKeyDTypePolicySetsThePolicyOfLayersThatNameNone) {
   EXPECT_EQ(Message(read("[{Dense: {units: 1, dtype: float32}}]").status()),
             "model.dtype_policy: mixed_bfloat16 would change no layer: each names its own policy, "
             "such as layer dense (Dense) with float32; remove this key, or change the layers");
+}
+
+// Returns the values of a variable (part 0) or of one of its slots.
+std::vector<float> PartOf(const state::VariableState& state, size_t part) {
+  if (state.streamed.empty()) {
+    const Tensor& tensor = part == 0 ? state.value : state.slots[part - 1];
+    return {tensor.data<float>().begin(), tensor.data<float>().end()};
+  }
+  std::vector<float> values(2);
+  EXPECT_EQ(state.streamed[part]->Read(0, std::as_writable_bytes(std::span(values))), OkStatus());
+  return values;
+}
+
+TEST(StartState, StreamsGivenWeightsAndTheirSlots) {
+  const std::string keys =
+      StrCat("  weights: ", Weights("body.safetensors", kBody), "\n  weights_skip: [head/*]\n");
+  const auto start = Start(keys, {0});
+  ASSERT_TRUE(start.ok()) << start.status();
+  ASSERT_EQ(start->variables[0].streamed.size(), 2U);
+  EXPECT_TRUE(start->variables[1].streamed.empty());
+  EXPECT_EQ(PartOf(start->variables[0], 0), (std::vector<float>{5, 6}));
+  EXPECT_EQ(PartOf(start->variables[0], 1), (std::vector<float>{0.1F, 0.1F}));
+}
+
+TEST(StartState, StreamsTheStateOfTheOptimizer) {
+  const auto config = *Config("");
+  const auto definition = *Define(config);
+  state::Snapshot saved = *StartState(config, definition);
+  for (float& value : saved.variables[0].slots[0].data<float>()) value = 3;
+  const auto run = CompileForKeras(config, definition, saved);
+  ASSERT_TRUE(run.ok() && *run && (*run)->state) << run.status();
+  std::vector<Tensor> values;
+  for (const state::VariableState& variable : saved.variables) values.push_back(variable.value);
+  keras::WholeModel whole{definition.model, definition.variables, values};
+  whole.compiled.emplace(
+      keras::CompiledModel{*(*run)->compile_config, (*run)->optimizer, &*(*run)->state});
+  const std::string path = testing::TempDir() + "/state.keras";
+  ASSERT_EQ(keras::Write(path, whole), OkStatus());
+  const auto start = Start(StrCat("  weights: ", path, "\n  optimizer_state: ", path, "\n"), {0});
+  ASSERT_TRUE(start.ok()) << start.status();
+  ASSERT_EQ(start->variables[0].streamed.size(), 2U);
+  EXPECT_EQ(PartOf(start->variables[0], 0), PartOf(saved.variables[0], 0));
+  EXPECT_EQ(PartOf(start->variables[0], 1), (std::vector<float>{3, 3}));
+  EXPECT_EQ(PartOf(start->variables[1], 1), (std::vector<float>{0.1F, 0.1F}));
 }
 
 TEST(StartState, ADifferenceIsNamed) {
