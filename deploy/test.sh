@@ -8,9 +8,10 @@
 #                           (Helm chart), tests/interop (TensorFlow and TensorBoard from PyPI), tests/cluster
 #                           (Kubernetes; needs root)
 #   deploy/test.sh --deep   the same as --all, tests/install (the installed C++ library), and long runs: every fuzzer
-#                           for minutes, the examples that take minutes, the quickstart with ten seeds, a hundred jobs
-#                           whose tasks are killed and stopped at random times, whole jobs under the sanitizers, every
-#                           test ten times, the build with CUDA kernels, mutants of these kernels, benchmarks
+#                           for minutes, the examples that take minutes, the quickstart with ten seeds, hundreds of
+#                           jobs whose tasks are killed, stopped and cut off at random times, whole jobs under the
+#                           sanitizers, every test ten times, the build with CUDA kernels, mutants of these kernels,
+#                           benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -18,7 +19,7 @@ case "${1:-}" in
   "") ;;
   --all) level=all ;;
   --deep) level=deep ;;
-  -h | --help) sed -n '2,14s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
+  -h | --help) sed -n '2,15s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
@@ -98,6 +99,8 @@ if [ $level = deep ]; then
     bazel_tests --config=release --test_output=streamed //tests/processes:random_faults_deep_test
   step "tasks of groups killed and stopped at random times" \
     bazel_tests --config=release --test_output=streamed //tests/processes:group_faults_deep_test
+  step "tasks of groups cut off from the network at random times" \
+    bazel_tests --config=release --test_output=streamed //tests/processes:network_faults_deep_test
   step "the examples that jobs with faults use" \
     bazel_tests --config=release --test_output=streamed //tests/processes:exactly_once_deep_test
   step "whole jobs with the address and undefined sanitizers" \

@@ -197,7 +197,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .group = task.endpoint->MakeGroup({.on_event = task.on_event,
                                           .stop_requested = std::move(task.stop_requested),
                                           .asked_to_end = std::move(task.asked_to_end),
-                                          .stop_patience = task.stop_patience}),
+                                          .stop_patience = task.stop_patience,
+                                          .find_claim = std::move(task.find_claim)}),
        .leader = {leader.type, leader.index},
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
        .shrinks = task.config.on_failure == config::OnFailure::kShrink,
@@ -210,7 +211,6 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .last_step = task.last_step,
        .agreement = StrCat(LimitsOf(task.config), task.agreement),
        .claim_run = std::move(task.claim_run),
-       .check_shares = std::move(task.check_shares),
        .on_event = std::move(task.on_event)});
 }
 

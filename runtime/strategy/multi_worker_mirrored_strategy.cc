@@ -170,7 +170,7 @@ class MultiWorkerMirrored : public Strategy {
       if (told.ok()) EndGeneration();
     }
     Drop();
-    return options_.group->Depart(/*kept_out=*/false);
+    return options_.group->Depart();
   }
 
   Status Finish() override { return options_.group->Finish(); }
@@ -195,6 +195,10 @@ class MultiWorkerMirrored : public Strategy {
     return options_.shrinks ? claim_.first_term + state_generation_ : 0;
   }
   RunClaim Claim() const override { return claim_; }
+  void NoteClaimWritten() override {
+    claim_.written = true;
+    options_.group->NoteClaim(claim_.first_term);
+  }
   std::string_view AboutStuckTasks() const override { return "the others wait for it"; }
   bool OthersContinue() const override { return false; }
 
@@ -214,7 +218,8 @@ class MultiWorkerMirrored : public Strategy {
       ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = keeps ? drawn_ : -1,
                                                           .state_generation = state_generation_,
                                                           .agreement = agreement_,
-                                                          .begins_again = options_.begins_again}));
+                                                          .begins_again = options_.begins_again,
+                                                          .claim = WrittenClaim()}));
       // Drop the state only now: if the process had been asked to exit during the wait, it would
       // have saved the state.
       if (goes_back_) replica_->Forget();
@@ -226,26 +231,24 @@ class MultiWorkerMirrored : public Strategy {
         // are still receiving the state.
         shared = generation_.communicator->Barrier();
         if (shared.ok()) {
+          options_.group->NoteClaim(WrittenClaim());
           options_.group->StateIsShared();
           losses_.Note(generation_.members, global_step_, options_.on_event);
           return OkStatus();
         }
       }
       if (!provided_.ok()) return provided_;
-      if (!kept_out_.ok()) {
-        Drop();
-        (void)options_.group->Depart(/*kept_out=*/true);
-        return kept_out_;
-      }
       RETURN_IF_ERROR(DropFailed(shared));
       // The state is complete, and no step has started.
       if (state_generation_ == generation_.number) goes_back_ = false;
     }
   }
 
+  // Returns the number that every task must find in model_dir, or 0 if there is none.
+  int64_t WrittenClaim() const { return claim_.written ? claim_.first_term : 0; }
+
   // Sends the newest state to the tasks that have a different one. Returns the communicator's
-  // error, the leader's error if it cannot provide a state, or this task's error if the group must
-  // continue without this task.
+  // error, or the leader's error if it cannot provide a state.
   Status ShareState() {
     collectives::Communicator& communicator = *generation_.communicator;
     announcements_.SetRanks(communicator.size());
@@ -265,14 +268,9 @@ class MultiWorkerMirrored : public Strategy {
                                        claim_.written ? 1 : 0};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
     const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
-    const RunClaim claim{.first_term = position[2], .written = position[3] != 0};
-    if (options_.shrinks && newest >= 0 && receives && claim.written) {
-      kept_out_ = options_.check_shares(claim);
-      RETURN_IF_ERROR(kept_out_);
-    }
     RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
     if (receives) TakeOver(position[0], position[1]);
-    claim_ = claim;
+    claim_ = {.first_term = position[2], .written = position[3] != 0};
     return OkStatus();
   }
 
@@ -476,7 +474,6 @@ class MultiWorkerMirrored : public Strategy {
   int64_t state_generation_ = 0;  // see collectives::Joining
   RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
-  Status kept_out_;               // why the group must continue without this task
   bool goes_back_ = false;        // the next generation starts from the last checkpoint
   bool trains_on_ = false;        // Leave has returned Aborted, in a generation that trains
   int64_t states_received_ = 0;   // from other tasks or from a checkpoint

@@ -47,8 +47,6 @@ struct MultiWorkerMirroredOptions {
   std::string agreement;
   // See TrainingTask::claim_run. Called only if the group shrinks.
   std::function<StatusOr<RunClaim>()> claim_run;
-  // See TrainingTask::check_shares. Called only if the group shrinks.
-  std::function<Status(const RunClaim&)> check_shares;
   state::PeerEventSink on_event;
 };
 

@@ -182,9 +182,6 @@ std::vector<double> LossesTo(Task& task, StepOutcome& outcome, int64_t last) {
 void Shrink(MultiWorkerMirroredOptions& options) {
   options.shrinks = true;
   options.claim_run = [] { return StatusOr<RunClaim>({.first_term = 1000, .written = true}); };
-  options.check_shares = [](const RunClaim& claim) {
-    return claim.first_term == 1000 ? OkStatus() : Internal("another run");
-  };
 }
 
 // Three tasks train, then two, then three again. Every step has the same loss as without the fault,
@@ -235,6 +232,7 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
     EXPECT_NEAR(actual[i], expected[i], 1e-5 * expected[i]);
   EXPECT_EQ(states[1], states[0]);
   EXPECT_EQ(states[2], states[0]);
+  EXPECT_EQ(job.claims(), std::set<int64_t>{1000});
 }
 
 // Sharing the state takes 16 operations, and each of the first 4 steps takes 3.
@@ -358,36 +356,6 @@ TEST(MultiWorkerMirrored, AFailureAfterTheStateIsSharedDoesNotMakeTheGroupGoBack
     EXPECT_TRUE(TrainTo(task, 2, 3).ok());
   });
   EXPECT_EQ(provided, 1);
-}
-
-// A replacement that does not share model_dir is kept out before it receives the state. The other
-// tasks continue.
-TEST(MultiWorkerMirrored, ATaskThatDoesNotShareTheFolderIsKeptOut) {
-  constexpr int64_t kLost = 3, kSteps = 6;
-  TestJob job(2);
-  OnThreads(2, [&](int rank) {
-    auto task = std::make_unique<Task>();
-    Create(job, 2, rank, *task, 0, Shrink);
-    StepOutcome outcome = *task->strategy->Start();
-    LossesTo(*task, outcome, kLost);
-    if (rank == 1) {
-      task = std::make_unique<Task>();
-      Create(job, 2, rank, *task, 0, [](auto& options) {
-        Shrink(options);
-        options.check_shares = [](const RunClaim& claim) {
-          return FailedPrecondition("no group.json with ", claim.first_term);
-        };
-      });
-      EXPECT_EQ(task->strategy->Start().status(), FailedPrecondition("no group.json with 1000"));
-      EXPECT_EQ(job.departures(), 1);
-      EXPECT_EQ(job.kept_out(), 1);
-      job.Lose(1);
-      return;
-    }
-    LossesTo(*task, outcome, kSteps);
-    EXPECT_EQ(outcome.global_step, kSteps);
-    EXPECT_EQ(outcome.ranks, 1);
-  });
 }
 
 TEST(MultiWorkerMirrored, AnErrorThatComesBackInEveryGenerationEndsTheTask) {

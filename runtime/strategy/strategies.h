@@ -46,12 +46,11 @@ struct TrainingTask {
   // write this first_term to model_dir. Called only by a task that provides the state, and only if
   // another task may take over the chief's duties.
   std::function<StatusOr<RunClaim>()> claim_run;
-  // Returns an error if this task's model_dir lacks the first_term that was written by the task
-  // that provided the run's first state. Called only by a task that joins a run in progress, before
-  // it takes over the state, and only if another task may take over the chief's duties. The other
-  // tasks wait for the result. If it is an error, they continue without this task, which exits with
-  // the error.
-  std::function<Status(const RunClaim&)> check_shares;
+  // Waits until this task's model_dir contains the first_term that was written by the task that
+  // provided the run's first state, and returns an error if it does not. Called only by a task that
+  // wants to join a run in progress, and only if another task may take over the chief's duties. The
+  // other tasks train on without this task, which exits if the result is an error.
+  std::function<Status(int64_t first_term)> find_claim;
   // True if a group of this job has already trained in the current attempt. Set only in the first
   // task of an elastic group.
   bool begins_again = false;

@@ -159,6 +159,9 @@ class Strategy {
   // Returns the claim that the task that provided the run's first state has written
   // (TrainingTask::claim_run). Call after Start.
   virtual RunClaim Claim() const { return {}; }
+  // Records that the claim, which could not be written at the beginning of the run, has been
+  // written by this task, which has the chief's duties. Call between steps.
+  virtual void NoteClaimWritten() {}
   // Returns a clause for user messages that describes how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {

@@ -221,8 +221,11 @@ class TestJob {
   }
   // The number of processes that have announced their departure.
   int departures() const { return departures_; }
-  // The number of those that have said that they were kept out.
-  int kept_out() const { return kept_out_; }
+  // The claims (Joining) of all tasks with a state.
+  std::set<int64_t> claims() {
+    MutexLock lock(mutex_);
+    return claims_;
+  }
   // The departures that each task has noted: "worker 1 in 2" for generation 2.
   std::map<size_t, std::vector<std::string>> noted() {
     MutexLock lock(mutex_);
@@ -296,7 +299,8 @@ class TestJob {
   std::shared_ptr<Meeting> meeting_ ABSL_GUARDED_BY(mutex_);  // of the latest generation
   Status allocation_ ABSL_GUARDED_BY(mutex_);
   Status error_ ABSL_GUARDED_BY(mutex_) = Unavailable("a fault of the test");
-  std::atomic<int> departures_ = 0, kept_out_ = 0;
+  std::set<int64_t> claims_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int> departures_ = 0;
   std::map<size_t, std::vector<std::string>> noted_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);
@@ -310,6 +314,7 @@ class TestGroup : public collectives::Group {
     MutexLock lock(job_.mutex_);
     TestJob::Task& task = job_.tasks_[task_];
     task.brings = joining;
+    if (joining.step >= 0) job_.claims_.insert(joining.claim);
     task.joining = true;
     task.left = task.lost = false;
     job_.changed_.NotifyAll();
@@ -340,12 +345,15 @@ class TestGroup : public collectives::Group {
     return job_.number_ == generation && job_.meeting_ != nullptr && !job_.meeting_->Aborted();
   }
   void StateIsShared() override {}
+  void NoteClaim(int64_t claim) override {
+    MutexLock lock(job_.mutex_);
+    job_.claims_.insert(claim);
+  }
   std::function<bool()> WriteGuard() override {
     return [] { return true; };
   }
-  Status Depart(bool kept_out) override {
+  Status Depart() override {
     job_.departures_++;
-    if (kept_out) job_.kept_out_++;
     return OkStatus();
   }
   void NoteDepartures(int64_t generation,

@@ -84,7 +84,8 @@ std::shared_ptr<ModelDirectory> Chief::MakeDirectory() const {
                             .keep = static_cast<int>(std::min(config.keep_checkpoint_max, kMost)),
                             .run = context_.run(),
                             .files = &context_.files(),
-                            .may_write = may_write_});
+                            .may_write = may_write_,
+                            .late_claim = late_claim_});
 }
 
 SaverOptions Chief::SaverOptionsOf() const {
@@ -154,10 +155,28 @@ void Chief::SummariseGraph() {
   }
 }
 
+void Chief::ExpectClaim() {
+  const strategy::RunClaim claim = trainer_.strategy().Claim();
+  if (!may_write_ || claim.written) return;
+  const rpc::Identity& self = context_.identity();
+  late_claim_->Expect(
+      {.first_term = claim.first_term, .job_uid = self.job_uid, .attempt = self.attempt});
+}
+
+Status Chief::OnStepEnd(int64_t step) {
+  if (late_claim_->TakeWritten()) {
+    kChiefLog.Info("wrote group.json, which could not be written when the run began",
+                   {{"model_dir", context_.config().model_dir}});
+    trainer_.strategy().NoteClaimWritten();
+  }
+  return SaveIfDue(step);
+}
+
 Status Chief::OnStart(int64_t step) {
   window_.Reset(step);
   const config::TrainingConfig& config = context_.config();
   if (config.model_dir.empty()) return OkStatus();
+  ExpectClaim();
   if (config.save_summary_steps > 0) {
     if (summaries_ == nullptr) {
       summaries_ = WriteSummariesTo(config.model_dir);

@@ -34,7 +34,7 @@ class Chief : public StepObserver {
 
   Status OnStart(int64_t step) override;
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
-  Status OnStepEnd(int64_t step) override { return SaveIfDue(step); }
+  Status OnStepEnd(int64_t step) override;
   std::optional<state::Snapshot> OnRestore() override;
   Status OnStop() override;
   Status OnOthersEnding(bool servers) override;
@@ -68,6 +68,8 @@ class Chief : public StepObserver {
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   void SummariseGraph();
   Status SaveIfDue(int64_t step);
+  // If the run's claim could not be written when the run began, writes it with the next checkpoint.
+  void ExpectClaim();
   // If the save that OnOthersEnding deferred is due, requests a save at the next opportunity
   // (CheckpointSaver::Require).
   void RequirePutOffSave();
@@ -86,6 +88,7 @@ class Chief : public StepObserver {
   // Null if only this task may have the chief's duties. If several tasks may have them in turn,
   // returns an error unless this task has the right to write.
   const std::function<Status()> may_write_;
+  const std::shared_ptr<LateClaim> late_claim_ = std::make_shared<LateClaim>();
   // Null without model_dir. The saver's thread may use the directory until the thread ends.
   const std::shared_ptr<ModelDirectory> directory_;
   CheckpointSaver saver_;

@@ -314,6 +314,27 @@ TEST_F(TakeoverTest, AReplacementThatDoesNotShareTheFolderIsKeptOut) {
     EXPECT_TRUE(task->AwaitStep(task->Progress().step + 500)) << "the others go on";
 }
 
+// The disk is full when the run begins. The claim comes with the first checkpoint; replacements
+// must then share the folder.
+TEST_F(TakeoverTest, AClaimThatCouldNotBeWrittenComesWithACheckpoint) {
+  static faults::FaultyFiles disk;  // its last write may end after the test
+  disk.Fill(true);
+  config::TrainingConfig config = Shrinking("late_claim", 100'000'000);
+  StartAll(config, {.task = 0, .files = &disk});
+  ASSERT_TRUE(running_[0]->AwaitStep(100));
+  const std::string claim = folder_ + "/late_claim/group.json";
+  EXPECT_FALSE(std::filesystem::exists(claim));
+  disk.Fill(false);
+  ASSERT_TRUE(AwaitCheckpointAfter("late_claim", -1));
+  EXPECT_TRUE(std::filesystem::exists(claim));
+  ASSERT_TRUE(running_[0]->AwaitStep(running_[0]->Progress().step + 100));
+  EXPECT_EQ(running_[2]->Stop().code(), StatusCode::kCancelled);
+  config.model_dir = folder_ + "/another_folder";
+  running_[2] = std::make_unique<RunningTask>(config, clusters_[2]);
+  ASSERT_TRUE(running_[2]->AwaitEnd());
+  EXPECT_EQ(running_[2]->End().code(), StatusCode::kUnavailable) << running_[2]->End();
+}
+
 TEST_F(TakeoverTest, WithoutAFolderATaskEndsAtOnce) {
   config::TrainingConfig config = Shrinking("none", 100);
   config.model_dir = "";

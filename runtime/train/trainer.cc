@@ -21,9 +21,6 @@ namespace {
 
 // The maximum delay before a file that another task has written appears in a shared folder.
 constexpr Duration kSharePatience = 20s;
-// The same delay for a task that joins a run in progress. It is shorter, because the file was
-// written long before.
-constexpr Duration kShareInProgress = 2s;
 constexpr Duration kShareRetry = 200ms;
 
 // Returns a valid rank even for a task beyond strategy.max_replicas, which does not train.
@@ -121,8 +118,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,
       .claim_run = [this] { return ClaimRun(); },
-      .check_shares =
-          [this](const strategy::RunClaim& claim) { return AwaitClaim(claim, kShareInProgress); },
+      .find_claim = [this](int64_t first_term) { return AwaitClaim(first_term); },
       // The others must not look for the claim before it exists: NFS may remember that it did not.
       .begins_again = chief && context_.config().strategy.IsElastic() && BeginsAgain(),
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
@@ -234,30 +230,35 @@ Status Trainer::CheckHasModelDir() const {
 
 // If the folder cannot be read, only logs a warning: the folder may be damaged or temporarily out
 // of reach, which does not prove that the tasks do not share it.
-Status Trainer::AwaitClaim(const strategy::RunClaim& claim, Duration patience) {
-  if (!claim.written) return OkStatus();
+Status Trainer::AwaitClaim(int64_t first_term) {
   const std::string& folder = context_.config().model_dir;
-  const Duration deadline = context_.clock().Monotonic() + patience;
-  for (;;) {
+  const Duration deadline = context_.clock().Monotonic() + kSharePatience;
+  for (bool first = true;; first = false) {
     const StatusOr<Claim> seen = ReadClaim(folder);
-    if (seen.ok() && seen->first_term >= claim.first_term) return OkStatus();
+    if (seen.ok() && seen->first_term >= first_term) return OkStatus();
     if (!seen.ok() && !absl::IsNotFound(seen.status())) {
       kTrainLog.Warning("cannot check whether all tasks share model_dir",
                         {{"error", seen.status()}});
       return OkStatus();
     }
-    if (context_.stop().WaitFor(kShareRetry)) return OkStatus();
+    if (first) {
+      kTrainLog.Info("waits until it sees what another task has written to group.json in model_dir",
+                     {{"model_dir", folder}});
+    }
+    if (context_.stop().WaitFor(kShareRetry) || ShouldNotWait()) return OkStatus();
     if (context_.clock().Monotonic() >= deadline) break;
   }
   return Unavailable(
       "model_dir: strategy.on_failure: shrink needs a folder that all tasks share, but ",
       cluster::ToString(context_.tf_config().task), " does not see in ", folder,
-      " what another task has written to group.json there at least ", FormatDuration(patience),
+      " what another task has written to group.json there at least ",
+      FormatDuration(kSharePatience),
       " ago: mount the same volume in all tasks (ReadWriteMany), or use on_failure: wait");
 }
 
 Status Trainer::CheckSharesModelDir() {
-  const Status shares = AwaitClaim(strategy_->Claim(), kSharePatience);
+  const strategy::RunClaim claim = strategy_->Claim();
+  const Status shares = claim.written ? AwaitClaim(claim.first_term) : OkStatus();
   return shares.ok() ? shares : state::RunFailure(std::string(Message(shares)));
 }
 

@@ -124,7 +124,8 @@ class Trainer {
   Status CheckHasModelDir() const;
   // Waits until model_dir contains the claim of the task that provided the first state. Returns
   // Unavailable if the claim does not appear in time, because the volume might not be mounted yet.
-  Status AwaitClaim(const strategy::RunClaim& claim, Duration patience);
+  // Returns OK if this task was asked to stop, or the run has ended.
+  Status AwaitClaim(int64_t first_term);
   // Calls AwaitClaim at the beginning of a run in which any task may take over the chief's duties.
   // Returns state::RunFailure if this task does not share model_dir with the others.
   Status CheckSharesModelDir();

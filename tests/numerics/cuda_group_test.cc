@@ -169,7 +169,6 @@ class GpuTask {
         .bytes_per_pack = job_.bytes_per_pack,
         .last_step = job_.steps,
         .claim_run = []() -> StatusOr<RunClaim> { return RunClaim(); },
-        .check_shares = [](const RunClaim&) { return OkStatus(); },
         .on_event = [](const state::PeerEvent&) {}};
     auto made = MakeMultiWorkerMirrored(std::move(options));
     EXPECT_TRUE(made.ok()) << made.status();

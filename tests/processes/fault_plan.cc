@@ -41,7 +41,8 @@ void DrawTime(Dice& dice, bool first, double part_before, Fault& fault) {
 
 }  // namespace
 
-std::vector<Fault> DrawFaults(uint64_t seed, const std::vector<cluster::Task>& tasks) {
+std::vector<Fault> DrawFaults(uint64_t seed, const std::vector<cluster::Task>& tasks,
+                              bool cuts_off) {
   const double lease = Seconds(rpc::LivenessRules().lease);
   Dice dice(seed);
   std::vector<Fault> faults(1 + dice.Below(3));
@@ -50,7 +51,8 @@ std::vector<Fault> DrawFaults(uint64_t seed, const std::vector<cluster::Task>& t
     DrawTime(dice, &fault == &faults.front(), part, fault);
     part = std::max(part, fault.part);
     fault.victim = tasks[dice.Below(tasks.size())];
-    switch (dice.Below(4)) {
+    fault.cuts_off = cuts_off && dice.Below(2) == 0;
+    switch (dice.Below(fault.cuts_off ? 2 : 4)) {
       case 0:
         fault.stop = dice.Time(0.2, 4);
         break;
@@ -73,7 +75,10 @@ std::string ToString(const std::vector<Fault>& faults) {
     } else {
       text += absl::StrFormat("%.1f s later, ", Seconds(fault.delay));
     }
-    text += StrCat(fault.kill() ? "kill " : "stop ", fault.victim.type, " ", fault.victim.index);
+    text += StrCat(fault.kill()     ? "kill "
+                   : fault.cuts_off ? "cut off "
+                                    : "stop ",
+                   fault.victim.type, " ", fault.victim.index);
     if (!fault.kill()) text += absl::StrFormat(" for %.1f s", Seconds(fault.stop));
   }
   return text;

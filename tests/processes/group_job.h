@@ -19,6 +19,7 @@
 #include "runtime/progress/client.h"
 #include "runtime/wire/test_address.h"
 #include "tests/processes/program.h"
+#include "tests/processes/test_network.h"
 
 namespace tfjob::processes {
 
@@ -34,16 +35,22 @@ struct GroupSettings {
   std::string strategy = "multi_worker_mirrored";  // may have further keys: "NAME, KEY: VALUE"
   std::string eval = {};                           // the section data.eval
   std::string optimizer = "{name: adam, learning_rate: 0.005}";
+  int log_steps = 100;       // log every log_steps-th step
+  int save_steps = 1000000;  // save a checkpoint every save_steps steps
 };
 
 class GroupJob {
  public:
-  GroupJob(const std::string& name, const std::vector<cluster::Task>& tasks)
+  // If `network` is given, task i runs on its host i. The network must outlive the job.
+  GroupJob(const std::string& name, const std::vector<cluster::Task>& tasks,
+           const TestNetwork* network = nullptr)
       : folder_(FolderOf(name)), tasks_(tasks) {
     std::filesystem::remove_all(folder_);
     EXPECT_TRUE(MakeDirectories(folder_).ok());
-    for (const cluster::Task& task : tasks) {
-      addresses_[task] = wire::TestAddress();
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const int host = static_cast<int>(i);
+      addresses_[tasks[i]] = network ? network->AddressOf(host) : wire::TestAddress();
+      if (network) commands_[tasks[i]] = network->CommandOn(host);
     }
   }
 
@@ -58,8 +65,11 @@ class GroupJob {
     const std::string path = StrCat(folder_, "/", task.type, task.index);
     ASSERT_TRUE(WriteFileAtomically(path + ".yaml", TrainingFile(settings)).ok());
     ASSERT_TRUE(WriteFileAtomically(path + ".termination", "").ok());  // as the kubelet does
+    std::vector<std::string> words = commands_[task];
+    words.push_back(Runfile("runtime/cmd/tfjob-trainer"));
+    words.push_back(StrCat("--config=", path, ".yaml"));
     programs_[task] = std::make_unique<Program>(
-        Runfile("runtime/cmd/tfjob-trainer"), std::vector{StrCat("--config=", path, ".yaml")},
+        words[0], std::vector(words.begin() + 1, words.end()),
         std::map<std::string, std::string>{{"TF_CONFIG", cluster::Print(config)},
                                            {"TFJOB_UID", "uid"},
                                            {"TFJOB_TERMINATION_LOG", path + ".termination"}},
@@ -124,6 +134,8 @@ class GroupJob {
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
+  // Returns the term of the last checkpoint; 0 if there is none.
+  int64_t LastTerm() const { return io::RecordedTerm(folder_ + "/model").value_or(0); }
   // Returns the contents of the last checkpoint's files. The keys are the parts of their names
   // after the checkpoint's prefix.
   std::map<std::string, std::string> Files() const {
@@ -184,14 +196,16 @@ data:
                       ? StrCat("\nglobal_batch_size: ", settings.global_batch_size)
                       : StrCat("\nbatch_size: ", settings.batch_size),
                   "\nmax_steps: ", settings.max_steps,
-                  "\nthreads: 1\nseed: 7\nsave_checkpoints_steps: 1000000\n",
-                  "log_step_count_steps: 100\nstrategy: {name: ", settings.strategy,
-                  "}\nmodel_dir: ", folder_, "/model\n");
+                  "\nthreads: 1\nseed: 7\nsave_checkpoints_steps: ", settings.save_steps,
+                  "\nlog_step_count_steps: ", settings.log_steps,
+                  "\nstrategy: {name: ", settings.strategy, "}\nmodel_dir: ", folder_, "/model\n");
   }
 
   const std::string folder_;
   const std::vector<cluster::Task> tasks_;
   std::map<cluster::Task, std::string> addresses_;
+  // The words with which the command of a task begins; none without a network.
+  std::map<cluster::Task, std::vector<std::string>> commands_;
   std::map<cluster::Task, std::unique_ptr<Program>> programs_;
 };
 

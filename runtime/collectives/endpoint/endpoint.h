@@ -81,6 +81,11 @@ struct GroupOptions {
   // stop_patience, on this task and on all others. The other tasks then join again.
   std::function<bool()> asked_to_end;
   Duration stop_patience{5s};
+  // Waits until this task's folder contains the group's claim (Joining::claim), or returns an error
+  // if it does not. Called by Join, on its thread, if this task has no state and the group has
+  // trained without it. The others neither wait for the result nor stop training. Null if the group
+  // may not shrink.
+  std::function<Status(int64_t claim)> find_claim;
 };
 
 // Thread-safe.

@@ -171,7 +171,7 @@ TEST_F(EndpointTest, TheOthersDoNotWaitForATaskThatHasLeft) {
 
 TEST_F(EndpointTest, TheOthersWaitForTheReplacementOfATaskThatHasDeparted) {
   JoinAll();
-  EXPECT_EQ(At(2).group().Depart(/*kept_out=*/false), OkStatus());
+  EXPECT_EQ(At(2).group().Depart(), OkStatus());
   running_[2].reset();
   std::vector<std::thread> others;
   for (const size_t i : {size_t{0}, size_t{1}}) {

@@ -1,5 +1,6 @@
 #include "runtime/collectives/endpoint/remote_group.h"
 
+#include "runtime/base/log.h"
 #include "runtime/collectives/endpoint/dialler.h"
 #include "runtime/collectives/endpoint/endpoint_state.h"
 #include "runtime/collectives/endpoint/leader_link.h"
@@ -8,6 +9,7 @@
 namespace tfjob::collectives {
 namespace {
 
+constexpr Logger kRemoteGroupLog("collectives");
 constexpr char kStartedAlone[] =
     "; a task that was started while the job had a single replica has no TF_CONFIG, and cannot be "
     "joined: restart its pod";
@@ -21,6 +23,7 @@ class RemoteGroup : public Group {
   RemoteGroup(std::shared_ptr<Endpoint::State> state, GroupOptions options)
       : state_(std::move(state)),
         stop_requested_(std::move(options.stop_requested)),
+        find_claim_(std::move(options.find_claim)),
         dialler_(state_) {
     state_->SetSink(std::move(options.on_event));
     {
@@ -47,9 +50,10 @@ class RemoteGroup : public Group {
   bool TaskWaits() override;
   bool IsCurrent(int64_t generation) override;
   void StateIsShared() override;
+  void NoteClaim(int64_t claim) override;
   std::function<bool()> WriteGuard() override;
   Status Leave() override;
-  Status Depart(bool kept_out) override;
+  Status Depart() override;
   void NoteDepartures(int64_t generation, const std::vector<Member>& members) override;
   Status Finish() override;
   Status Fail(const Status& failure) override;
@@ -62,6 +66,9 @@ class RemoteGroup : public Group {
     Generation generation;
     std::vector<wire::UniqueFd> sockets;
   };
+  // Finds the claim that the leader has asked for, if any. If it cannot, departs, and returns the
+  // error.
+  Status FindClaim() ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Waits until a generation begins. Returns Unavailable if it has already ended.
   StatusOr<Begun> AwaitGeneration() ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Creates the generation's communicator, and returns the generation with it. Returns Unavailable
@@ -88,9 +95,11 @@ class RemoteGroup : public Group {
 
   const std::shared_ptr<Endpoint::State> state_;
   const std::function<bool()> stop_requested_;
+  const std::function<Status(int64_t)> find_claim_;
   Dialler dialler_;
   std::unique_ptr<LeaderLink> link_;  // null if this task always leads
   Duration next_report_{0};
+  Status lacks_claim_;  // find_claim's error, if it has returned one
 };
 
 StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
@@ -105,6 +114,7 @@ StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
     StatusOr<Generation> generation =
         begun.ok() ? Begin(*std::move(begun)) : StatusOr<Generation>(begun.status());
     // Wait for the next generation, because this one ended before the caller could use it.
+    if (!lacks_claim_.ok()) return lacks_claim_;
     if (absl::IsUnavailable(generation.status()) || absl::IsAborted(generation.status())) continue;
     return generation;
   }
@@ -135,8 +145,27 @@ StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
       state_->changed.WaitFor(state_->mutex, kPoll);
     }
     if (Stopped()) return DepartInWait();
+    RETURN_IF_ERROR(FindClaim());
     ReportWait();
   }
+}
+
+Status RemoteGroup::FindClaim() {
+  int64_t claim = 0;
+  {
+    MutexLock lock(state_->mutex);
+    claim = state_->member.ClaimToFind();
+  }
+  if (claim == 0) return OkStatus();
+  lacks_claim_ = find_claim_ ? find_claim_(claim) : OkStatus();
+  if (!lacks_claim_.ok()) {
+    (void)Depart();
+    return lacks_claim_;
+  }
+  MutexLock lock(state_->mutex);
+  state_->member.FoundClaim(claim);
+  state_->Pump();
+  return OkStatus();
 }
 
 StatusOr<Generation> RemoteGroup::Begin(Begun begun) {
@@ -148,6 +177,10 @@ StatusOr<Generation> RemoteGroup::Begin(Begun begun) {
   if (!made.ok()) return state_->Failed(generation.number, generation.members, made.status());
   generation.communicator = Adopt(generation, *std::move(made));
   if (generation.communicator == nullptr) return Unavailable("the generation has ended");
+  kRemoteGroupLog.Info("joined the group", {{"generation", generation.number},
+                                            {"leader", generation.members[0].task},
+                                            {"rank", generation.rank},
+                                            {"tasks", generation.members.size()}});
   return std::move(generation);
 }
 
@@ -211,6 +244,11 @@ bool RemoteGroup::IsCurrent(int64_t generation) {
   return Goes(generation);
 }
 
+void RemoteGroup::NoteClaim(int64_t claim) {
+  MutexLock lock(state_->mutex);
+  if (state_->machine != nullptr) state_->machine->NoteClaim(claim);
+}
+
 void RemoteGroup::StateIsShared() {
   MutexLock lock(state_->mutex);
   state_->state_is_shared = state_->communicator != nullptr;
@@ -243,10 +281,10 @@ Status RemoteGroup::Leave() {
 
 // Returns OK even if the leader does not answer, because closing the session has the same effect as
 // the announcement.
-Status RemoteGroup::Depart(bool kept_out) {
+Status RemoteGroup::Depart() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
-  state_->member.Depart(kept_out);
+  state_->member.Depart();
   state_->Pump();
   while (state_->member.connected() && !state_->member.farewell_heard() &&
          state_->member.phase() != GroupMember::Phase::kEnded) {

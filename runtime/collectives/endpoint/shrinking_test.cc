@@ -20,6 +20,24 @@ class ShrinkingGroupTest : public SocketGroupTest {
     shrinks_ = true;
     SocketGroupTest::SetUp();
   }
+  // Starts worker 0, and lets the others train until it joins them.
+  void ReplaceWorker0() {
+    Start(1);
+    std::thread replacement([this] { EXPECT_EQ(At(1).Join(-1), OkStatus()); });
+    // The generation lasts until its members leave it.
+    const auto deadline = SteadyNow() + 20s;
+    while (!At(0).group().TaskWaits() && SteadyNow() < deadline) {
+      std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });
+      EXPECT_EQ(Sum(At(0)), OkStatus());
+      other.join();
+    }
+    std::thread other([this] { EXPECT_EQ(At(2).Join(7), OkStatus()); });
+    EXPECT_EQ(At(0).Join(7), OkStatus());
+    other.join();
+    replacement.join();
+    EXPECT_EQ(At(1).generation().members.size(), 3u);
+    ExpectSum();
+  }
 };
 
 TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
@@ -31,21 +49,31 @@ TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   EXPECT_EQ(At(2).generation().members.size(), 2u);
   EXPECT_EQ(At(2).generation().rank, 1);
   ExpectSum();
+  ReplaceWorker0();
+}
+
+// The replacement does not share the folder of the others. They do not even notice it.
+TEST_F(ShrinkingGroupTest, ATaskThatDoesNotFindTheClaimInterruptsNoOther) {
+  for (const auto& task : running_) task->SetClaim(5);
+  JoinAll();
+  running_[1].reset();
+  (void)All(Sum);
+  JoinAll();
+  const int64_t generation = At(0).generation().number;
+  find_claim_ = [](int64_t claim) { return Unavailable("no claim ", claim); };
   Start(1);
-  std::thread replacement([this] { EXPECT_EQ(At(1).Join(-1), OkStatus()); });
-  // The generation lasts until its members leave it.
-  const auto deadline = SteadyNow() + 20s;
-  while (!At(0).group().TaskWaits() && SteadyNow() < deadline) {
-    std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });
-    EXPECT_EQ(Sum(At(0)), OkStatus());
-    other.join();
-  }
-  std::thread other([this] { EXPECT_EQ(At(2).Join(7), OkStatus()); });
-  EXPECT_EQ(At(0).Join(7), OkStatus());
-  other.join();
-  replacement.join();
-  EXPECT_EQ(At(1).generation().members.size(), 3u);
+  EXPECT_EQ(At(1).Join(-1), Unavailable("no claim 5"));
+  EXPECT_FALSE(At(0).group().TaskWaits());
+  running_[1].reset();
+  EXPECT_TRUE(At(0).group().IsCurrent(generation));
   ExpectSum();
+  std::atomic<int64_t> found = 0;
+  find_claim_ = [&found](int64_t claim) {
+    found = claim;
+    return OkStatus();
+  };
+  ReplaceWorker0();
+  EXPECT_EQ(found, 5);
 }
 
 // The other tasks continue without the chief, led by worker 0. When the chief returns, it leads
@@ -161,11 +189,11 @@ TEST_F(ShrinkingGroupTest, ALeaderThatIsStoppedInAWaitMayWriteUntilItDeparts) {
     EXPECT_EQ(At(i).Join(7).code(), StatusCode::kCancelled);
   }
   EXPECT_TRUE(guard());
-  EXPECT_EQ(At(2).group().Depart(/*kept_out=*/false), OkStatus());
+  EXPECT_EQ(At(2).group().Depart(), OkStatus());
   running_[1].reset();
   running_[2].reset();
   EXPECT_TRUE(guard()) << "the others have resigned";
-  EXPECT_EQ(At(0).group().Depart(/*kept_out=*/false), OkStatus());
+  EXPECT_EQ(At(0).group().Depart(), OkStatus());
   EXPECT_FALSE(guard());
 }
 

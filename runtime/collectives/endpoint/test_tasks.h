@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -125,7 +126,8 @@ class TestTask {
   TestTask(std::vector<GroupTask> tasks, size_t index, int64_t incarnation,
            const CommunicatorFactory& make_communicator = MakeBarriers,
            rpc::LivenessRules liveness = {}, Duration exchange_timeout = {}, bool shrinks = false,
-           const std::string& job = "job-a", Duration report_interval = 10s)
+           const std::string& job = "job-a", Duration report_interval = 10s,
+           std::function<Status(int64_t)> find_claim = nullptr)
       : identity_{.job_uid = job,
                   .attempt = 1,
                   .task_type = tasks[index].type,
@@ -150,7 +152,8 @@ class TestTask {
     group_ = endpoint_->MakeGroup({.on_event = [this](const auto& event) { Note(event); },
                                    .stop_requested = [this] { return stop_.load(); },
                                    .asked_to_end = [this] { return stop_.load(); },
-                                   .stop_patience = 300ms});
+                                   .stop_patience = 300ms,
+                                   .find_claim = std::move(find_claim)});
   }
   ~TestTask() {
     generation_ = {};
@@ -162,15 +165,19 @@ class TestTask {
   const rpc::Identity& identity() const { return identity_; }
   Generation& generation() { return generation_; }
   void Stop() { stop_ = true; }
+  void SetClaim(int64_t claim) { claim_ = claim; }
 
   // If `shares` is true, calls StateIsShared after joining.
   Status Join(int64_t step = -1, const std::string& agreement = "model: a\n", bool shares = true) {
-    StatusOr<Generation> generation = group_->Join(
-        {.step = step, .state_generation = shared_generation_, .agreement = agreement});
+    StatusOr<Generation> generation = group_->Join({.step = step,
+                                                    .state_generation = shared_generation_,
+                                                    .agreement = agreement,
+                                                    .claim = claim_});
     if (!generation.ok()) return generation.status();
     generation_ = *std::move(generation);
     if (!shares) return OkStatus();
     shared_generation_ = generation_.number;
+    group_->NoteClaim(claim_);
     group_->StateIsShared();
     return OkStatus();
   }
@@ -208,6 +215,7 @@ class TestTask {
   std::unique_ptr<Group> group_;
   Generation generation_;
   int64_t shared_generation_ = 0;
+  int64_t claim_ = 0;  // see Joining
 };
 
 class EndpointTest : public testing::Test {
@@ -221,9 +229,9 @@ class EndpointTest : public testing::Test {
   void Start(size_t i) {
     running_.resize(tasks_.size());
     running_[i].reset();
-    running_[i] =
-        std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_, liveness_,
-                                   exchange_timeout_, shrinks_, job_, report_interval_);
+    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_,
+                                             liveness_, exchange_timeout_, shrinks_, job_,
+                                             report_interval_, find_claim_);
   }
   TestTask& At(size_t i) { return *running_[i]; }
 
@@ -253,6 +261,7 @@ class EndpointTest : public testing::Test {
   bool shrinks_ = false;
   std::string job_ = "job-a";  // of the tasks that Start starts
   Duration report_interval_{10s};
+  std::function<Status(int64_t)> find_claim_;  // of the tasks that Start starts
   std::vector<GroupTask> tasks_;
   std::vector<std::unique_ptr<TestTask>> running_;
   int64_t incarnation_ = 100;

@@ -39,6 +39,15 @@ class ElasticLeaderTest : public ShrinkingTest {
     ASSERT_EQ(leader_.Connect(now_, task, 90 + task, session), OkStatus());
     leader_.OnMessage(now_, session, JoinRequest{.address = StrCat("new", task, ":1")});
   }
+  // Returns the claims that the leader has made the task find since the last call.
+  std::vector<int64_t> Claims(SessionId session) {
+    std::vector<int64_t> claims;
+    for (const auto& [to, message] : leader_.Take().messages) {
+      const auto* claim = std::get_if<ClaimOrder>(&message);
+      if (claim != nullptr && to == session) claims.push_back(claim->claim);
+    }
+    return claims;
+  }
 };
 
 TEST_F(ElasticLeaderTest, ANewcomerJoinsWhenTheMembersJoinAgainAndIsKnownByItsAddress) {
@@ -88,21 +97,41 @@ TEST_F(ElasticLeaderTest, ANewcomerThatDoesNotFitIsRefusedWithoutStoppingTheGrou
   }));
 }
 
-TEST_F(ElasticLeaderTest, ANewcomerThatWasKeptOutPausesEvenIfItIsRestarted) {
+TEST_F(ElasticLeaderTest, ANewcomerMustFindTheClaimBeforeTheMembersStop) {
+  leader_.NoteClaim(7);
   Arrive(4, 9);
-  leader_.OnMessage(now_, 9, DepartNotice{.kept_out = true});
-  leader_.Disconnect(now_, 9, "it has exited");
-  ASSERT_EQ(leader_.Connect(now_, 4, 95, 10), OkStatus());
-  leader_.OnMessage(now_, 10, JoinRequest());
   EXPECT_FALSE(leader_.TaskWaits(now_));
-  now_ += kRules.pause_after_failure - 1ms;
+  EXPECT_EQ(Claims(9), std::vector<int64_t>{7});
+  leader_.OnMessage(now_, 9, JoinRequest{.claim = 6});
+  EXPECT_EQ(Claims(9), std::vector<int64_t>{7}) << "it has found that of an earlier run";
   EXPECT_FALSE(leader_.TaskWaits(now_));
-  now_ += 1ms;
+  leader_.OnMessage(now_, 9, JoinRequest{.claim = 7});
+  EXPECT_EQ(Claims(9), std::vector<int64_t>());
   EXPECT_TRUE(leader_.TaskWaits(now_));
-  leader_.OnMessage(now_, 10, DepartNotice{.kept_out = true});
-  leader_.OnMessage(now_, 10, JoinRequest());
-  now_ += kRules.pause_after_failure;
-  EXPECT_FALSE(leader_.TaskWaits(now_)) << "the second pause is longer";
+}
+
+TEST_F(ElasticLeaderTest, ATaskThatDoesNotFindTheClaimIsNotAwaited) {
+  leader_.NoteClaim(7);
+  Arrive(4, 9);
+  Join(1);
+  Join(2);
+  Join(3);
+  EXPECT_EQ(Formed(), "012") << "it still looks for the claim";
+  leader_.OnMessage(now_, 9, DepartNotice());
+  EXPECT_FALSE(leader_.TaskWaits(now_));
+}
+
+// A leader that has no state does not know the claim. Neither does a task without a state.
+TEST_F(ElasticLeaderTest, TheLeaderLearnsTheClaimFromTasksWithAState) {
+  Arrive(4, 9);
+  leader_.OnMessage(now_, 9, JoinRequest{.claim = 99});
+  EXPECT_TRUE(leader_.TaskWaits(now_));
+  leader_.OnMessage(
+      now_, 2, JoinRequest{.step = 5, .state_generation = generation_, .claim = 7, .past = past_});
+  EXPECT_EQ(Claims(9), std::vector<int64_t>{7});
+  Join(1);
+  Join(3);
+  EXPECT_EQ(Formed(), "012");
 }
 
 TEST_F(ElasticLeaderTest, ATaskIsReachedAtTheAddressThatItHasSent) {

@@ -67,6 +67,9 @@ struct Joining {
   // True if a group of this job has trained before. Set only in the first task of an elastic
   // group.
   bool begins_again = false;
+  // The group's claim, if this task has a state: the number that a task of the group has written to
+  // the folder that all tasks of a group that may shrink must share. 0: unknown, or not written.
+  int64_t claim = 0;
 };
 
 // Owned by one thread, except that any thread may call Peers, IsCurrent and Announce.
@@ -83,7 +86,9 @@ class Group {
   //   Cancelled           if the job has ended, or this task was asked to stop;
   //   FailedPrecondition  if this task is incompatible with the group; the message says how they
   //                       differ;
-  //   state::RunFailure   if the run has failed.
+  //   state::RunFailure   if the run has failed;
+  //   the error of GroupOptions::find_claim. The task has then departed, without having interrupted
+  //                       the others.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
   // Announces that this task works on something other than a step, for at most `limit` from now on,
   // or, with kNone, that it no longer does. The others then name this task and the phase if they
@@ -104,6 +109,9 @@ class Group {
   // limit for operations applies only after this call, because the task that provides the state may
   // first have to read it.
   virtual void StateIsShared() = 0;
+  // Records the group's claim (Joining) after it has been written. On the leader, tasks without a
+  // state must from then on find it before they may take part.
+  virtual void NoteClaim(int64_t claim) = 0;
   // Returns a function that reports whether this task may now write to the group's folders, that
   // is, whether it led the last generation and the other tasks cannot have formed another one. If
   // the group is not allowed to shrink, the function always returns true. Any thread may call the
@@ -113,9 +121,8 @@ class Group {
   virtual Status Leave() = 0;
   // Announces that this process exits although the run continues. The group waits for the
   // replacement of this process, or continues without this task until the replacement joins. Aborts
-  // the communicator if the caller still has it. `kept_out` means that the task cannot take part,
-  // so the others let its replacement join only after a pause.
-  virtual Status Depart(bool kept_out) = 0;
+  // the communicator if the caller still has it.
+  virtual Status Depart() = 0;
   // Records that these members of a generation have announced to this task that they depart. They
   // no longer count as members, even if the leader that they notify exits as well. Returns at once.
   virtual void NoteDepartures(int64_t generation, const std::vector<Member>& members) = 0;

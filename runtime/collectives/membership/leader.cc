@@ -140,7 +140,7 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
   Seat* const seat = SeatOf(session);
   if (seat == nullptr) return;
   if (const auto* leave = std::get_if<LeaveNotice>(&message)) OnLeave(*seat, *leave);
-  if (const auto* depart = std::get_if<DepartNotice>(&message)) OnDepart(now, *seat, *depart);
+  if (const auto* depart = std::get_if<DepartNotice>(&message)) OnDepart(*seat, *depart);
   if (end_) return;
   if (const auto* join = std::get_if<JoinRequest>(&message)) {
     OnJoin(now, *seat, *join);
@@ -233,6 +233,7 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   seat.join = join;
   memory_.reset();
   if (&seat == &seats_[self_]) agreement_ = join.agreement;
+  if (join.step >= 0) NoteClaim(join.claim);
   if (rules_.elastic() && !join.address.empty()) seat.member.address = join.address;
   seat.member.step = join.step;
   seat.member.state_generation = join.state_generation;
@@ -275,14 +276,10 @@ void Leader::OnLeave(Seat& seat, const LeaveNotice& notice) {
   }
 }
 
-void Leader::OnDepart(Duration now, Seat& seat, const DepartNotice& notice) {
+void Leader::OnDepart(Seat& seat, const DepartNotice& notice) {
   seat.departed = true;
   seat.was_member = false;
   seat.join.reset();
-  if (notice.kept_out) {
-    seat.kept_out_pause = rules_.NextPause(seat.kept_out_pause);
-    seat.kept_out_until = now + seat.kept_out_pause;
-  }
   NoteResigned(seat, seat.member.incarnation, std::max(seat.known, notice.last_generation));
   Send(seat, FarewellReceipt{.departs = true});
   if (seat.rank >= 0) {
@@ -366,9 +363,22 @@ void Leader::RefuseMisfits() {
   }
 }
 
+// A task without the claim's folder could never learn that the run has ended. The check takes
+// seconds, so it comes before the members interrupt their training for the task.
+void Leader::LetFindClaim() {
+  if (claim_ == 0) return;
+  for (Seat& seat : seats_) {
+    if (!seat.join || seat.join->step >= 0 || seat.join->claim == claim_) continue;
+    seat.join.reset();
+    memory_.reset();
+    Send(seat, ClaimOrder{claim_});
+  }
+}
+
 void Leader::Proceed(Duration now) {
   if (end_) return;
   RefuseMisfits();
+  LetFindClaim();
   if (phase_ == Phase::kGathering) {
     hands_back_ = false;
     if (Missing(now).empty() && MoreTasks(now) == 0 && !AwaitsCall(now)) Form(now);

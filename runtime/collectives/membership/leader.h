@@ -114,6 +114,9 @@ class Leader {
   // Withdraws the current generation, and forms no other until the leader's task joins again. Keeps
   // the sessions. Called if the task has been asked to exit and is still saving its state.
   void HoldBack(Duration now);
+  // Records the group's claim (Joining). A task without a state must have found the latest claim
+  // before it may take part. The leader also learns of claims from tasks with a state that join.
+  void NoteClaim(int64_t claim) { claim_ = std::max(claim_, claim); }
   // Ends the job for all tasks, including those that connect later. `failure` is OK or
   // state::RunFailure.
   void Finish(const Status& failure);
@@ -175,8 +178,6 @@ class Leader {
     // The other tasks could not connect to this task, and continue without it until `paused_until`,
     // for the length of `pause`.
     Duration pause{0}, paused_until{0};
-    // The same for a task that was kept out (Group::Depart), also if it was restarted since.
-    Duration kept_out_pause{0}, kept_out_until{0};
     int rank = -1;  // its rank in the generation; -1: not a member
     bool ready = false;
     // It is not one of the members of the last generation that have joined, so that the group may
@@ -207,7 +208,7 @@ class Leader {
   void OnUnreachable(Seat& seat, const UnreachableReport& report);
   static void OnPhase(Duration now, Seat& seat, const PhaseReport& report);
   void OnLeave(Seat& seat, const LeaveNotice& notice);
-  void OnDepart(Duration now, Seat& seat, const DepartNotice& notice);
+  void OnDepart(Seat& seat, const DepartNotice& notice);
   // Ends the seat's session.
   void Lose(Duration now, Seat& seat, const std::string& why);
   // `departs`: see WithdrawOrder.
@@ -215,6 +216,9 @@ class Leader {
   // Takes every action whose conditions are now met.
   void Proceed(Duration now);
   void RefuseMisfits();
+  // Makes the tasks that have joined without a state find the claim first. Until then, they have
+  // not joined.
+  void LetFindClaim();
   void Form(Duration now);
   // Withdraws a generation whose members have not connected in time.
   void GiveUpConnecting(Duration now);
@@ -228,7 +232,7 @@ class Leader {
   bool IsMember(const Seat& seat) const;
   // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
-    const bool pauses = now < std::max(seat.paused_until, seat.kept_out_until);
+    const bool pauses = now < seat.paused_until;
     return seat.join && !(pauses && (may_shrink || IsNewcomer(seat)));
   }
   // Returns whether an elastic group need not wait for this task, even if the tasks that have
@@ -287,6 +291,7 @@ class Leader {
   int64_t number_ = 0;                    // the number of the latest generation
   int64_t heard_ = 0;                     // the highest number that any member knows of
   std::optional<std::string> agreement_;  // of the leader's task, once it has joined
+  int64_t claim_ = 0;                     // the latest claim that this leader knows of; 0: none
   std::vector<size_t> ranks_;             // the seats of the generation, by rank
   Duration formed_{0};
   bool continues_ = false;  // the generation continues an earlier one (Memory::may_shrink)

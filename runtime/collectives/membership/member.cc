@@ -28,6 +28,7 @@ void GroupMember::Join(const Joining& joining) {
 void GroupMember::AskToJoin() {
   if (!connected_ || asked_ || phase_ != Phase::kJoining) return;
   asked_ = true;
+  claim_to_find_ = 0;
   messages_.push_back(JoinRequest{
       .request = ++requests_,
       .step = joining_.step,
@@ -35,6 +36,7 @@ void GroupMember::AskToJoin() {
       .agreement = joining_.agreement,
       .address = self_.address,
       .begins_again = joining_.begins_again,
+      .claim = joining_.step >= 0 ? joining_.claim : found_claim_,
       .last_generation = last_generation_,
       .known = std::exchange(told_known_, true) ? std::vector<KnownProcess>() : KnownProcesses(),
       .past = shrinks_ ? history_.past() : std::vector<PastGeneration>(),
@@ -52,9 +54,15 @@ void GroupMember::NoteResigned(const std::vector<ResignedProcess>& processes) {
   }
 }
 
-void GroupMember::Depart(bool kept_out) {
-  kept_out_ = kept_out;
+void GroupMember::Depart() {
   Say(Farewell::kDeparts, Cancelled(self_.task, " was asked to end"));
+}
+
+void GroupMember::FoundClaim(int64_t claim) {
+  found_claim_ = claim;
+  if (ClaimToFind() != claim) return;
+  asked_ = false;
+  AskToJoin();
 }
 
 void GroupMember::HoldBack() {
@@ -82,7 +90,7 @@ void GroupMember::Say(Farewell farewell, const Status& why) {
 void GroupMember::AnnounceFarewell() {
   if (farewell_ == Farewell::kLeaves) messages_.push_back(LeaveNotice{last_generation_});
   if (farewell_ == Farewell::kDeparts) {
-    messages_.push_back(DepartNotice{.last_generation = last_generation_, .kept_out = kept_out_});
+    messages_.push_back(DepartNotice{last_generation_});
   }
   if (farewell_ == Farewell::kFails) {
     messages_.push_back(RunFailureReport{std::string(Message(failure_))});
@@ -95,6 +103,7 @@ void GroupMember::Connected(const std::optional<Member>& leader) {
   if (leader) leader_ = *leader;
   connected_ = true;
   asked_ = told_known_ = false;
+  claim_to_find_ = 0;
   messages_.clear();
   AnnounceFarewell();
   AskToJoin();
@@ -104,6 +113,7 @@ void GroupMember::Disconnected(const Status& why) {
   const bool lost = std::exchange(connected_, false);
   why_disconnected_ = why;
   asked_ = false;
+  claim_to_find_ = 0;
   messages_.clear();
   awaited_ = {};
   if (!lost) return;
@@ -145,6 +155,8 @@ void GroupMember::OnMessage(const ToMember& message) {
     farewell_heard_ = farewell_ == (receipt->departs ? Farewell::kDeparts : Farewell::kLeaves);
   } else if (const auto* refusal = std::get_if<RefusalOrder>(&message)) {
     End(FailedPrecondition(refusal->why));
+  } else if (const auto* claim = std::get_if<ClaimOrder>(&message)) {
+    if (phase_ == Phase::kJoining && asked_) claim_to_find_ = claim->claim;
   } else if (const auto* form = std::get_if<FormOrder>(&message)) {
     OnForm(*form);
   } else if (const auto* go = std::get_if<GoOrder>(&message)) {

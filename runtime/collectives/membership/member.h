@@ -45,8 +45,10 @@ class GroupMember {
   // Announces that the task takes no further steps.
   void Leave();
   // Announces that the process exits, and that another one will continue in its place. The task is
-  // in no generation until the next Join. `kept_out`: see Group::Depart.
-  void Depart(bool kept_out = false);
+  // in no generation until the next Join.
+  void Depart();
+  // Asks to join again, with this claim (ClaimToFind), which the task has found.
+  void FoundClaim(int64_t claim);
   // Records that these processes have announced that they leave or depart. The leader of the next
   // generation learns of this from the next request to join.
   void NoteResigned(const std::vector<ResignedProcess>& processes);
@@ -102,6 +104,9 @@ class GroupMember {
   // Returns the error that the task exits with; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
+  // Returns the claim (Joining) that this task, which has asked to join without a state, must find
+  // in its folder before the leader lets it take part; 0: none.
+  int64_t ClaimToFind() const { return phase_ == Phase::kJoining ? claim_to_find_ : 0; }
   // Returns whether the leader has received the last Leave or Depart.
   bool farewell_heard() const { return farewell_heard_; }
   // Returns whether this task knows that another process of `task` has replaced the process
@@ -161,10 +166,11 @@ class GroupMember {
   bool asked_ = false;  // a JoinRequest was sent in this session; no generation has formed since
   Farewell farewell_ = Farewell::kNone;
   bool farewell_heard_ = false;
-  bool kept_out_ = false;  // of the last Depart
-  Status failure_;         // the run's failure, if farewell_ is kFails
+  Status failure_;  // the run's failure, if farewell_ is kFails
   Status why_disconnected_;
   Joining joining_;
+  int64_t claim_to_find_ = 0;  // the leader's latest ClaimOrder; 0: none in this session
+  int64_t found_claim_ = 0;
   bool has_joined_ = false;
   GenerationHistory history_;
   std::vector<ResignedProcess> resigned_;  // in the generations that history_ contains

@@ -70,6 +70,7 @@ struct EncodeToLeader {
             {"past", ToJson(m.past)},
             {"resigned", ToJson(m.resigned)},
             {"beginsAgain", m.begins_again},
+            {"claim", m.claim},
             {"lastGeneration", m.last_generation}};
   }
   Json operator()(const ReadyReport& m) const {
@@ -100,7 +101,7 @@ struct EncodeToLeader {
     return {{"kind", "leave"}, {"lastGeneration", m.last_generation}};
   }
   Json operator()(const DepartNotice& m) const {
-    return {{"kind", "depart"}, {"lastGeneration", m.last_generation}, {"keptOut", m.kept_out}};
+    return {{"kind", "depart"}, {"lastGeneration", m.last_generation}};
   }
   Json operator()(const RunFailureReport& m) const {
     return {{"kind", "runFailure"}, {"words", m.words}};
@@ -121,6 +122,7 @@ struct EncodeToMember {
         {"kind", "withdraw"}, {"generation", m.generation}, {"why", m.why}, {"departs", m.departs}};
   }
   Json operator()(const RefusalOrder& m) const { return {{"kind", "refusal"}, {"why", m.why}}; }
+  Json operator()(const ClaimOrder& m) const { return {{"kind", "claim"}, {"claim", m.claim}}; }
   Json operator()(const AwaitedNotice& m) const {
     return {{"kind", "awaited"}, {"peers", m.peers}, {"address", m.address}, {"text", m.text}};
   }
@@ -334,7 +336,6 @@ StatusOr<ToLeader> DecodeNotice(const std::string& kind, Fields& fields) {
   if (kind == "depart") {
     DepartNotice depart;
     depart.last_generation = fields.Generation("lastGeneration");
-    depart.kept_out = fields.Flag("keptOut");
     return fields.Finish<ToLeader>(depart);
   }
   if (kind == "runFailure") {
@@ -369,6 +370,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
     join.address = fields.Address("address");
     join.begins_again = fields.Flag("beginsAgain");
+    join.claim = fields.Number("claim", 0);
     join.last_generation = fields.Generation("lastGeneration");
     join.known = fields.Processes("known");
     join.past = fields.Past("past");
@@ -422,6 +424,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
     return fields.Finish<ToMember>(std::move(withdraw));
   }
   if (kind == "refusal") return fields.Finish<ToMember>(RefusalOrder{fields.Words("why")});
+  if (kind == "claim") return fields.Finish<ToMember>(ClaimOrder{fields.Number("claim", 1)});
   if (kind == "awaited") {
     AwaitedNotice awaited;
     awaited.peers = fields.Words("peers");

@@ -60,8 +60,11 @@ struct JoinRequest {    // the member belongs to no generation
   int64_t step = -1;    // see Joining
   int64_t state_generation = 0;
   std::string agreement;
-  std::string address;              // "host:port"
-  bool begins_again = false;        // see Joining
+  std::string address;        // "host:port"
+  bool begins_again = false;  // see Joining
+  // The claim (Joining) of the group with which the process has its state or, without a state, the
+  // claim that it has found in its folder; 0: none.
+  int64_t claim = 0;
   int64_t last_generation = 0;      // the highest generation that this process has seen
   std::vector<KnownProcess> known;  // set in the first request of a session
   // Set only if the group may shrink.
@@ -112,7 +115,6 @@ struct LeaveNotice {            // the member takes no further steps
 };
 struct DepartNotice {           // the member belongs to no generation, and its process exits soon
   int64_t last_generation = 0;  // as in JoinRequest
-  bool kept_out = false;        // see Group::Depart
   bool operator==(const DepartNotice&) const = default;
 };
 struct RunFailureReport {  // the run has failed; the leader ends the job
@@ -146,6 +148,12 @@ struct RefusalOrder {  // this process does not belong to the group
   std::string why;
   bool operator==(const RefusalOrder&) const = default;
 };
+// Answers a JoinRequest without a state: the member must find this claim in its folder, and then
+// ask to join again.
+struct ClaimOrder {
+  int64_t claim = 0;
+  bool operator==(const ClaimOrder&) const = default;
+};
 struct AwaitedNotice {  // names the tasks without which no generation forms; "": none are missing
   std::string peers;    // "worker 1, worker 2"
   std::string address;  // the only missing peer's address; "" if there are several
@@ -168,8 +176,8 @@ struct EndOrder {  // the job has ended
   std::string words;  // the text of state::RunFailure
   bool operator==(const EndOrder&) const = default;
 };
-using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
-                              StuckNotice, FarewellReceipt, EndOrder>;
+using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, ClaimOrder,
+                              AwaitedNotice, StuckNotice, FarewellReceipt, EndOrder>;
 
 // Convert a message to and from JSON. Decoding returns DataLoss if the JSON is not a message within
 // the limits above. Strings shown to users pass through state::PlainWords, which shortens them to

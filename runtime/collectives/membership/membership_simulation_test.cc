@@ -3,7 +3,8 @@
 // processes, including the leader's, crash, pause, restart, depart, leave and return; replaced
 // processes wake up again; data connections are lost unnoticed or opened twice; steps or states
 // reach only some members; the network is divided into two parts. If the group may shrink, it
-// continues even without its leader. If it is elastic, its number of tasks changes.
+// continues even without its leader, and some processes do not find its claim. If it is elastic,
+// its number of tasks changes.
 //
 // Checks that two generations never train at the same time, that no step is lost, and that only one
 // process at a time may write checkpoints. After the faults, all tasks must train together, and
@@ -70,6 +71,8 @@ class GroupSimulation : private SimulatedGroup {
   }
   // Returns whether generations of at least three different sizes have trained in an elastic group.
   bool WasResized() const { return rules_.elastic() && sizes_.size() >= 3; }
+  // Returns whether a process has not found the claim of its group.
+  bool KeptOutAny() const { return kept_out_ > 0; }
   // Returns whether a task other than the first one has led a generation that trained.
   bool WasTakenOver() const {
     return std::ranges::any_of(writes_, [](const auto& writes) { return writes.first != 0; });
@@ -163,6 +166,32 @@ class GroupSimulation : private SimulatedGroup {
     for (int task = 0; task < listed; ++task) {
       if (task < static_cast<int>(tasks_.size())) Restart(task, after);
     }
+  }
+
+  // Makes the process find the claim after some time or, sometimes, not at all. It then exits, and
+  // another one is started.
+  void FindClaim(Process& process) override {
+    const int64_t claim = process.looks_for = process.member->ClaimToFind();
+    if (claim == 0) return;
+    const bool finds = now_ >= kFaultsEnd || Chance(0.7);
+    After(Time(0s, 10s), [this, claim, finds, incarnation = process.incarnation] {
+      In(incarnation, [this, claim, finds](Process& p) {
+        if (p.member->ClaimToFind() != claim) return;
+        if (finds) {
+          p.found = claim;
+          return p.member->FoundClaim(claim);
+        }
+        ++kept_out_;
+        p.trains = false;
+        p.member->Depart();
+        After(Time(1s, 5s), [this, task = p.task, of = p.incarnation] {
+          if (Process* const ends = processes_[static_cast<size_t>(task)].get();
+              ends != nullptr && ends->incarnation == of) {
+            Restart(task, 1s);
+          }
+        });
+      });
+    });
   }
 
   void Fault() {
@@ -287,6 +316,7 @@ class GroupSimulation : private SimulatedGroup {
     const Member& newest = order.members[static_cast<size_t>(order.source)];
     Variables source = group[static_cast<size_t>(order.source)]->variables;
     sizes_.insert(group.size());
+    if (newest.step < 0 && rules_.shrinks) source.claim = ++last_claim_;
     source.step = std::max<int64_t>(source.step, 0);
     CheckNoneWasReplaced(group);
     for (Process* process : group) process->left = false;
@@ -298,12 +328,16 @@ class GroupSimulation : private SimulatedGroup {
         if (!HasStateOf(order.members[rank], newest)) group[rank]->variables = {};
         continue;
       }
+      Expect(source.claim == 0 || newest.step < 0 || order.members[rank].step >= 0 ||
+                 group[rank]->found != 0,
+             "a task takes part that has not found the claim");
       Expect(newest.step < 0 || !HasStateOf(order.members[rank], newest) ||
                  group[rank]->variables.id == source.id,
              "a task keeps a state that is not that of the others");
       group[rank]->variables = source;
     }
     if (breaks) return Fail(*group[0], Unavailable("a socket broke"));
+    if (group[0]->leader) group[0]->leader->NoteClaim(source.claim);
     // All members have exchanged data, but sometimes only some of them know it.
     const bool unknown = now_ < kFaultsEnd && Chance(0.1);
     for (Process* process : group) {
@@ -432,7 +466,8 @@ class GroupSimulation : private SimulatedGroup {
 
   std::set<DataChannel> shared_;  // generations whose members have shared a state
   Variables committed_;           // the last step that all members have applied
-  int64_t last_id_ = 0;
+  int64_t last_id_ = 0, last_claim_ = 0;
+  int kept_out_ = 0;               // how many processes have not found the claim
   std::map<int, int64_t> writes_;  // by task
   bool was_divided_ = false;       // DivideBriefly has been called
   std::set<size_t> sizes_;         // of the generations that have trained
@@ -446,15 +481,17 @@ TEST(GroupSimulation, EverySeedEndsWithAllTasksInOneGeneration) {
     return;
   }
   constexpr uint64_t kSeeds = kSanitized ? 100 : 1000;
-  uint64_t taken_over = 0, resized = 0;
+  uint64_t taken_over = 0, resized = 0, kept_out = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     GroupSimulation simulation(seed);
     ASSERT_EQ(simulation.Run(), "") << "TFJOB_SEED=" << seed;
     taken_over += simulation.WasTakenOver() ? 1 : 0;
     resized += simulation.WasResized() ? 1 : 0;
+    kept_out += simulation.KeptOutAny() ? 1 : 0;
   }
   EXPECT_GT(taken_over, kSeeds / 10);
   EXPECT_GT(resized, kSeeds / 50);
+  EXPECT_GT(kept_out, kSeeds / 20);
 }
 
 }  // namespace

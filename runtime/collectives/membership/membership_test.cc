@@ -55,6 +55,7 @@ TEST(Messages, SurviveTheWire) {
           .agreement = "a\n\"b\"",
           .address = "h:1",
           .begins_again = true,
+          .claim = 11,
           .last_generation = 2,
           .known = {{"worker 1", 4, true}},
           .past =
@@ -66,7 +67,7 @@ TEST(Messages, SurviveTheWire) {
       UnreachableReport{.generation = 3, .rank = 2},
       PhaseReport{.phase = state::WorkPhase::kSaving, .microseconds = 5, .left = 6},
       LeaveNotice{.last_generation = 4},
-      DepartNotice{.last_generation = 5, .kept_out = true},
+      DepartNotice{.last_generation = 5},
       RunFailureReport{"NaN"}};
   for (const ToLeader& message : to_leader) EXPECT_EQ(*DecodeToLeader(Encode(message)), message);
   const std::vector<ToMember> to_member = {
@@ -78,6 +79,7 @@ TEST(Messages, SurviveTheWire) {
       GoOrder{2},
       WithdrawOrder{.generation = 3, .why = "y", .departs = true},
       RefusalOrder{"z"},
+      ClaimOrder{12},
       AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
       StuckNotice{.peer = "p", .address = "a", .text = "t", .busy = true},
       FarewellReceipt{.departs = true},
@@ -109,7 +111,6 @@ TEST(Messages, AreRefusedIfAFieldOfAFarewellOrAReportIsOutOfRange) {
       {leave, "/lastGeneration", int64_t{1} << 62},
       {leave, "/lastGeneration", -1},
       {depart, "/lastGeneration", int64_t{1} << 62},
-      {depart, "/keptOut", 1},
       {unreachable, "/generation", 0},
       {unreachable, "/rank", -1},
       {unreachable, "/rank", kMostMembers},
@@ -414,11 +415,35 @@ TEST_F(MemberOfThreeTest, ReportsARankThatItCannotReachOnce) {
             (std::vector<ToLeader>{UnreachableReport{.generation = 3, .rank = 2}}));
 }
 
-TEST_F(MemberOfThreeTest, SaysThatItWasKeptOut) {
-  member_.TakeMessages();
-  member_.Depart(/*kept_out=*/true);
-  EXPECT_EQ(member_.TakeMessages(),
-            (std::vector<ToLeader>{DepartNotice{.last_generation = 3, .kept_out = true}}));
+// Returns the claim in the last request to join, or -1 if there is none.
+int64_t ClaimOf(const std::vector<ToLeader>& messages) {
+  int64_t claim = -1;
+  for (const ToLeader& message : messages) {
+    if (const auto* join = std::get_if<JoinRequest>(&message)) claim = join->claim;
+  }
+  return claim;
+}
+
+TEST(GroupMember, FindsTheClaimOfItsGroupBeforeItTakesPart) {
+  GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
+  member.Connected();
+  member.Join({});
+  EXPECT_EQ(ClaimOf(member.TakeMessages()), 0);
+  EXPECT_EQ(member.ClaimToFind(), 0);
+  member.OnMessage(ClaimOrder{7});
+  EXPECT_EQ(member.ClaimToFind(), 7);
+  member.FoundClaim(6);
+  EXPECT_EQ(ClaimOf(member.TakeMessages()), -1) << "it has found a claim of another leader";
+  member.FoundClaim(7);
+  EXPECT_EQ(member.ClaimToFind(), 0);
+  EXPECT_EQ(ClaimOf(member.TakeMessages()), 7);
+  member.OnMessage(ClaimOrder{8});
+  member.Disconnected(Unavailable("the leader was lost"));
+  EXPECT_EQ(member.ClaimToFind(), 0) << "the next leader asks again";
+  member.Connected();
+  EXPECT_EQ(ClaimOf(member.TakeMessages()), 7);
+  member.Join({.step = 3, .claim = 9});
+  EXPECT_EQ(ClaimOf(member.TakeMessages()), 9) << "that of the group that has given it its state";
 }
 
 TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {

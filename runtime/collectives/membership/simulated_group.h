@@ -148,7 +148,8 @@ class SimulatedGroup : protected SimulatedTime {
     process.member->Join({.step = process.variables.step,
                           .state_generation = process.variables.generation,
                           .agreement = "model: a\n",
-                          .begins_again = process.begins_again});
+                          .begins_again = process.begins_again,
+                          .claim = process.variables.claim});
   }
 
   // If `wakes` is true, the process stays alive, cut off from the others, and wakes up after
@@ -258,9 +259,11 @@ class SimulatedGroup : protected SimulatedTime {
         if (ended && ended->incarnation == incarnation) Restart(task, 1s);
       });
     }
+    if (member.ClaimToFind() != process.looks_for) FindClaim(process);
     SendToLeader(process);
     if (process.leader) SendToMembers(process);
   }
+  virtual void FindClaim(Process& process) = 0;
 
   // ---- streams
 

@@ -28,6 +28,7 @@ struct Variables {
   int64_t step = -1;
   int64_t generation = 0;
   int64_t id = 0;
+  int64_t claim = 0;  // see Joining
   auto version() const { return std::make_pair(generation, step); }
 };
 
@@ -50,7 +51,8 @@ struct Process {
   Duration rests_until{0}, pause{0};
   std::set<int> dialling_data;  // ranks
   Variables variables;
-  DataChannel channel;  // the channel of the member's generation
+  int64_t looks_for = 0, found = 0;  // claims; 0: none
+  DataChannel channel;               // the channel of the member's generation
 };
 
 }  // namespace tfjob::collectives

@@ -61,6 +61,8 @@ Status ModelDirectory::TakeOver(int64_t term) {
   RETURN_IF_ERROR(Check());
   RETURN_IF_ERROR(CheckLatestCheckpoint(options_.folder, options_.training));
   RETURN_IF_ERROR(Prepare());
+  if (options_.late_claim)
+    RETURN_IF_ERROR(options_.late_claim->Write(options_.folder, *options_.files));
   taken_over_in_ = term;
   return OkStatus();
 }

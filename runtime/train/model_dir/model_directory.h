@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 #include "runtime/state/snapshot.h"
+#include "runtime/train/model_dir/run_claim.h"
 #include "runtime/train/model_dir/run_mark.h"
 
 namespace tfjob::train {
@@ -28,6 +30,8 @@ struct ModelDirectoryOptions {
   // Null if only this task may write. If several tasks may write in turn, returns an error unless
   // this task has the right to write.
   std::function<Status()> may_write;
+  // If set, the first save in a term first writes this claim, if it is still expected.
+  std::shared_ptr<LateClaim> late_claim;
 };
 
 // Owned by one thread. The operations hang if the disk hangs.

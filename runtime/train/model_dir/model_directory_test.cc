@@ -104,6 +104,29 @@ TEST_F(ModelDirectoryTest, PreparesTheFolderAgainWhenTheRightReturns) {
   EXPECT_TRUE(Has("checkpoint.tmp.1")) << "only once per term";
 }
 
+// The disk was full when the run began.
+TEST_F(ModelDirectoryTest, TheFirstSaveWritesAClaimThatWasNotWrittenBefore) {
+  const auto late_claim = std::make_shared<LateClaim>();
+  ModelDirectory directory({.folder = folder_,
+                            .keep = 5,
+                            .run = run_,
+                            .may_write = [] { return OkStatus(); },
+                            .late_claim = late_claim});
+  late_claim->Expect({.first_term = 7, .job_uid = "uid", .attempt = 2});
+  ASSERT_TRUE(MakeDirectories(folder_ + "/group.json").ok());
+  EXPECT_FALSE(directory.Save(StateAt(8), Time(2s), 3).ok());
+  EXPECT_EQ(Newest(), -1) << "a checkpoint without the claim";
+  EXPECT_FALSE(late_claim->TakeWritten());
+  std::filesystem::remove(folder_ + "/group.json");
+  EXPECT_EQ(directory.Save(StateAt(8), Time(2s), 3), OkStatus());
+  EXPECT_EQ(ReadClaim(folder_).value().first_term, 7);
+  EXPECT_TRUE(late_claim->TakeWritten());
+  EXPECT_FALSE(late_claim->TakeWritten());
+  std::filesystem::remove(folder_ + "/group.json");
+  EXPECT_EQ(directory.Save(StateAt(9), Time(2s), 4), OkStatus());
+  EXPECT_FALSE(Has("group.json")) << "it has been written";
+}
+
 TEST_F(ModelDirectoryTest, ATaskThatAloneWritesRemovesEveryMark) {
   ASSERT_EQ(MarkFinished(folder_, run_, 7, Time(1s)), OkStatus());
   ModelDirectory directory({.folder = folder_, .keep = 5, .run = run_});

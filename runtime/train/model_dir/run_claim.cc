@@ -1,6 +1,7 @@
 #include "runtime/train/model_dir/run_claim.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -38,6 +39,31 @@ StatusOr<Claim> ReadClaim(const std::string& folder) {
   StatusOr<Claim> claim = read();
   if (!claim.ok()) return DataLoss(ClaimPath(folder), ": ", Message(claim.status()));
   return claim;
+}
+
+void LateClaim::Expect(const Claim& claim) {
+  MutexLock lock(mutex_);
+  expected_ = claim;
+}
+
+// Does not hold the lock while it writes, because TakeWritten must not wait for the disk.
+Status LateClaim::Write(const std::string& folder, FileSystem& files) {
+  std::optional<Claim> claim;
+  {
+    MutexLock lock(mutex_);
+    claim = expected_;
+  }
+  if (!claim) return OkStatus();
+  RETURN_IF_ERROR(WriteClaim(folder, *claim, files));
+  MutexLock lock(mutex_);
+  written_ = expected_ == claim;
+  if (written_) expected_.reset();
+  return OkStatus();
+}
+
+bool LateClaim::TakeWritten() {
+  MutexLock lock(mutex_);
+  return std::exchange(written_, false);
 }
 
 }  // namespace tfjob::train

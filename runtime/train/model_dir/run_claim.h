@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/base/file_system.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::train {
@@ -24,5 +26,23 @@ Status WriteClaim(const std::string& folder, const Claim& claim,
                   FileSystem& files = RealFileSystem());
 // Returns NotFound if there is no such file, and DataLoss if its content is not valid.
 StatusOr<Claim> ReadClaim(const std::string& folder);
+
+// A claim that could not be written when the run began, for example because the disk was full. The
+// thread that saves checkpoints writes it later. Thread-safe.
+class LateClaim {
+ public:
+  // Makes Write write this claim.
+  void Expect(const Claim& claim);
+  // Writes the expected claim. Does nothing if there is none, or it has been written. Takes as long
+  // as the disk.
+  Status Write(const std::string& folder, FileSystem& files = RealFileSystem());
+  // Returns true once after the expected claim has been written. Returns at once.
+  bool TakeWritten();
+
+ private:
+  Mutex mutex_;
+  std::optional<Claim> expected_ ABSL_GUARDED_BY(mutex_);
+  bool written_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 }  // namespace tfjob::train
