@@ -221,7 +221,7 @@ TEST(Runs, StopAtTheOpThatFails) {
   }
 }
 
-// The error belongs to the second run, even if the device has executed both by the end of the first.
+// The error belongs to the second run, even if the device has executed both before the first Wait.
 TEST(Runs, AreNotStoppedByALaterOne) {
   for (const Device& device : Devices()) {
     DeviceTest test(device);

@@ -45,8 +45,8 @@ namespace tfjob::exec {
 
 // A dense row-major value in the caller's memory. Kernels may read this memory directly, so it must
 // stay valid and unchanged until Run returns or, if the run was started by Start, until Wait of its
-// ticket returns. On a device that is not immediate, Start copies a value in the host's memory, which
-// may therefore change as soon as Start returns.
+// ticket returns. On a device that is not immediate, Start copies a value in the host's memory, so
+// the value may change as soon as Start returns.
 struct Feed {
   DType dtype = DType::kFloat32;
   std::span<const std::byte> bytes;

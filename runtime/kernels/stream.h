@@ -118,7 +118,7 @@ class Stream {
   int step() const { return step_; }
   // Returns the index of the first kernel that failed.
   int failed_step() const { return failure().step; }
-  // Returns whether neither the current run nor, if the record is shared, an earlier one has failed.
+  // Returns whether neither the current run nor an earlier run that shares the record has failed.
   bool ok() const { return failure().status.ok() || failure().run > run_; }
   // Returns the recorded error, if any, and clears it.
   Status TakeStatus() { return std::exchange(failure().status, OkStatus()); }

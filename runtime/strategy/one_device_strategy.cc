@@ -54,8 +54,8 @@ bool ChecksInGraph(const StrategyOptions& options) {
                                             !options.device.runtime->immediate());
 }
 
-// Returns whether a step may start before the previous one has ended. If batches may be skipped, the
-// number and the loss scale of a step depend on the result of the previous step.
+// Returns whether a step may start before the previous one has ended. If batches may be skipped,
+// the number and the loss scale of a step depend on the result of the previous step.
 bool RunsAhead(const StrategyOptions& options) {
   return !options.device.runtime->immediate() && RuleOf(options) != config::OnNonFinite::kSkip;
 }

@@ -75,10 +75,10 @@ class Strategy {
   // task found numbers that are not finite; the variables may then be damaged.
   //
   // A strategy may return before the device has computed the step, and keep its totals on the
-  // device (TakeTotals). The next calls of Step, TakeTotals, TakeSnapshot, BeginSnapshot or
-  // SetLearningRate then return the error of the step, if any. This step and the steps after it have
-  // changed no variable. The error is returned once; afterwards, the strategy is in the state before
-  // the step.
+  // device (TakeTotals). The next call of Step, TakeTotals, TakeSnapshot, BeginSnapshot or
+  // SetLearningRate that waits for the step then returns its error, if any. This step and the
+  // steps after it have changed no variable. The error is returned once; afterwards, the strategy
+  // is in the state before the step.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Waits for the steps that the device is still computing, and adds to `totals` what Step has left
   // on the device since the last call. Returns the error of such a step.

@@ -38,8 +38,9 @@ class StepObserver {
   virtual ~StepObserver() = default;
   // Called when the variables have values, before training continues from `step`.
   virtual Status OnStart(int64_t step) = 0;
-  // Returns whether OnStep, after the step that leads to `step`, uses the totals of all steps so far.
-  // If not, a strategy may keep them on its device, and OnStep after a later step receives them.
+  // Returns whether OnStep, after the step that leads to `step`, uses the totals of all steps so
+  // far. If not, a strategy may keep them on its device, and OnStep after a later step receives
+  // them.
   virtual bool NeedsTotals(int64_t /*step*/) { return true; }
   // Called after each of this task's steps. `batch` contains the totals of the task's steps since
   // the last call that received totals, usually those of one batch.

@@ -11,12 +11,12 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread. Each function waits for all operations of the device, but no run that adds to
-// the totals may be in progress.
+// Owned by one thread. Each function waits for all operations of the device, but no run that adds
+// to the totals may be in progress.
 class DeviceTotals {
  public:
-  // `store` must contain the variables of the totals, which a compiled ModelProgram has created, and
-  // must outlive the result.
+  // `store` must contain the variables of the totals, which a compiled ModelProgram has created,
+  // and must outlive the result.
   static StatusOr<DeviceTotals> Find(const ModelDefinition& definition,
                                      const variables::VariableStore& store);
 
