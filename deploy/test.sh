@@ -30,7 +30,7 @@ THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/.
   //runtime/progress/... //runtime/api/... //tests/api/... //operator/control/... //operator/events/...
   //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/...
   -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test -//runtime/strategy:cuda_loss_scaling_test
-  -//runtime/strategy:cuda_number_check_test)
+  -//runtime/strategy:late_device_test)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the

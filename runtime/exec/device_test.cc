@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "runtime/exec/fake_device.h"
@@ -210,10 +211,48 @@ TEST(Runs, StopAtTheOpThatFails) {
     const Status failed = first.Wait([&](int) { ++announced; });
     EXPECT_EQ(failed.code(), StatusCode::kInvalidArgument);
     EXPECT_EQ(Message(failed).find("Gather: id 2 at position 0"), 0U) << failed;
+    EXPECT_EQ(second.Wait([&](int) { ++announced; }), failed) << "started before the first failed";
     EXPECT_EQ(announced, 0);
-    EXPECT_EQ(second.Wait([&](int) { ++announced; }), OkStatus()) << "another run";
+    EXPECT_EQ(Floats(sum->ToTensor()), (std::vector<float>{0}));
+    Ticket third = *program->Start(std::array{Feed::Of(std::span<const int64_t>(&good, 1))});
+    EXPECT_EQ(third.Wait([&](int) { ++announced; }), OkStatus()) << "a run of its own";
     EXPECT_EQ(announced, 1);
     EXPECT_EQ(Floats(sum->ToTensor()), (std::vector<float>{6}));
+  }
+}
+
+// The error belongs to the second run, even if the device has executed both before the first Wait.
+TEST(Runs, AreNotStoppedByALaterOne) {
+  for (const Device& device : Devices()) {
+    DeviceTest test(device);
+    const variables::Variable* sum = test.Create("sum", Tensor::Of<float>({}, {0}));
+    Builder b;
+    const Output x = Placeholder(b, "x", kF32, {});
+    b.AddFetch("x", b.Add("CheckNumerics", {x}, {{"message", std::string("x")}}));
+    AssignAdd(b, "sum", x);
+    const auto program = test.Compiled(std::move(b));
+    const float good = 1, bad = std::numeric_limits<float>::infinity();
+    for (int round = 1; round <= 3; ++round) {
+      Ticket first = *program->Start(std::array{Feed::Of(good)});
+      Ticket second = *program->Start(std::array{Feed::Of(bad)});
+      EXPECT_EQ(first.Wait(), OkStatus());
+      EXPECT_EQ(second.Wait().code(), StatusCode::kAborted);
+      EXPECT_EQ(Floats(sum->ToTensor()), (std::vector<float>{static_cast<float>(round)}));
+    }
+  }
+}
+
+// A total in float64 does not lose small float32 values, as one in float32 would.
+TEST(Variables, OfDoublesAddUpFloats) {
+  for (const Device& device : Devices()) {
+    DeviceTest test(device);
+    const variables::Variable* sum = test.Create("sum", Tensor::Of<double>({}, {16777216}));
+    Builder b;
+    AssignAdd(b, "sum", Placeholder(b, "x", kF32, {}));
+    const auto program = test.Compiled(std::move(b));
+    const float one = 1;
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(program->Run(std::array{Feed::Of(one)}), OkStatus());
+    EXPECT_EQ(sum->ToTensor().data<double>()[0], 16777219);
   }
 }
 

@@ -160,7 +160,11 @@ class Planner {
   Status PlanWrite(int id) {
     const Node& node = graph_.node(id);
     ASSIGN_OR_RETURN(Value variable, VariableOf(node));
-    RETURN_IF_ERROR(ExpectType(variable, graph_.type(node.inputs[0])));
+    TensorType expected = graph_.type(node.inputs[0]);
+    const bool to_doubles = node.op == "AssignAdd" && expected.dtype == DType::kFloat32 &&
+                            variable.operand.dtype == DType::kFloat64;
+    if (to_doubles) expected.dtype = DType::kFloat64;
+    RETURN_IF_ERROR(ExpectType(variable, expected));
     EmitWrite(node, {variable, Use(node.inputs[0])}, {variable});
     return OkStatus();
   }

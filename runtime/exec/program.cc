@@ -102,7 +102,7 @@ StatusOr<Ticket> Program::Start(std::span<const Feed> feeds) {
   if (s.runtime->immediate()) {
     std::ranges::copy(feeds, s.bound[slot].begin());
   } else {
-    s.slots[slot]->Start(feeds);
+    s.slots[slot]->Start(feeds, s.started + 1);
   }
   s.in_progress[s.runs++] = {.number = ++s.started, .slot = slot};
   return Ticket(this, s.started);
@@ -127,13 +127,14 @@ Status Program::WaitFor(int64_t run, absl::FunctionRef<void(int)> on_ready) {
       s.runtime->immediate() ? RunHere(s.bound[s.slot], on_ready) : s.slots[s.slot]->Wait(on_ready);
   CountWrites(s.plan);
   s.in_progress[0] = s.in_progress[1];
-  --s.runs;
+  if (--s.runs == 0) s.failure = {};
   return status;
 }
 
 // Runs the kernels on the calling thread.
 Status Program::RunHere(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready) {
   State& s = *state_;
+  if (!s.failure.status.ok()) return s.failure.status;
   for (const FedInput& fed : s.fed_inputs) {
     s.steps[static_cast<size_t>(fed.step)].inputs[static_cast<size_t>(fed.input)] =
         feeds[static_cast<size_t>(fed.feed)].bytes.data();
@@ -146,7 +147,9 @@ Status Program::RunHere(std::span<const Feed> feeds, absl::FunctionRef<void(int)
       const trace::Span span(trace::Category::kOp, planned.name, planned.request.op);
       s.stream.BeginStep(i);
       step.kernel->Run(step.inputs.data(), step.outputs.data(), s.workspace, s.stream);
-      if (!s.stream.ok()) return Annotate(s.stream.TakeStatus(), planned.name);
+      if (s.stream.ok()) continue;
+      s.failure.status = Annotate(s.stream.TakeStatus(), planned.name);
+      return s.failure.status;
     }
     for (int fetch : segment.announced) on_ready(fetch);
   }

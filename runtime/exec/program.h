@@ -45,7 +45,8 @@ namespace tfjob::exec {
 
 // A dense row-major value in the caller's memory. Kernels may read this memory directly, so it must
 // stay valid and unchanged until Run returns or, if the run was started by Start, until Wait of its
-// ticket returns.
+// ticket returns. On a device that is not immediate, Start copies a value in the host's memory, so
+// the value may change as soon as Start returns.
 struct Feed {
   DType dtype = DType::kFloat32;
   std::span<const std::byte> bytes;
@@ -149,7 +150,8 @@ class Program {
   //
   // Returns the error of the first op that rejects the values of its inputs (for example, Gather
   // with an index beyond the table's rows), and runs no op after that one. Moving statistics
-  // assigned earlier in the run stay assigned, but no optimizer has run.
+  // assigned earlier in the run stay assigned, but no optimizer has run. The runs that were started
+  // before this one ended then return the same error, and change no variable.
   Status Run(std::span<const Feed> feeds);
   // Like Run(feeds), but also calls on_ready(i) for announced fetches, like Ticket::Wait(on_ready).
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);

@@ -86,8 +86,17 @@ struct Program::State {
   std::array<std::vector<Feed>, kMaxRuns> bound;
   kernels::Stream stream;
 
+  // The error that all runs in progress report, because a run fails if an earlier one that was in
+  // progress when it was started has failed. Cleared when no run is in progress.
+  kernels::Failure failure;
+
   // Used only on devices that are not immediate.
   std::unique_ptr<device::Stream> compute, copies;
+  // The record, in device memory, of the kernel that refused its inputs, and zeros for clearing the
+  // record. The slots share the record, so once a run has filled it, the runs after it change no
+  // variable. Null if no kernel of the program may refuse its inputs.
+  device::Memory refusal, no_refusal;
+  bool clear_refusal = false;  // whether to clear the record before the next run
   std::array<std::unique_ptr<RunSlot>, kMaxRuns> slots;
 };
 

@@ -23,7 +23,9 @@ std::byte* At(const device::Memory& memory, size_t offset) {
 }  // namespace
 
 RunSlot::RunSlot(Program::State& state, ThreadPool* pool)
-    : s_(state), runtime_(*state.runtime), stream_(pool, *state.runtime, *state.compute) {}
+    : s_(state), runtime_(*state.runtime), stream_(pool, *state.runtime, *state.compute) {
+  stream_.ShareFailure(&state.failure);
+}
 
 RunSlot::~RunSlot() {
   // Synchronize returns immediately if the event covers no operation. Errors are ignored here,
@@ -86,10 +88,12 @@ Status RunSlot::AllocateRefusals() {
   const auto allocate = [this](MemoryKind kind) {
     return runtime_.Allocate(kind, sizeof(kernels::Refusal), Buffer::Contents::kZero, "a refusal");
   };
-  ASSIGN_OR_RETURN(refusal_, allocate(MemoryKind::kDevice));
-  ASSIGN_OR_RETURN(no_refusal_, allocate(MemoryKind::kDevice));
+  if (s_.refusal == nullptr) {
+    ASSIGN_OR_RETURN(s_.refusal, allocate(MemoryKind::kDevice));
+    ASSIGN_OR_RETURN(s_.no_refusal, allocate(MemoryKind::kDevice));
+  }
   ASSIGN_OR_RETURN(read_refusal_, allocate(MemoryKind::kPinned));
-  stream_.set_refusal(static_cast<kernels::Refusal*>(refusal_.get()));
+  stream_.set_refusal(static_cast<kernels::Refusal*>(s_.refusal.get()));
   return OkStatus();
 }
 
@@ -116,7 +120,7 @@ void RunSlot::SubmitSegment(size_t number) {
   }
   ENFORCE(number == 0 || stream_.refusals() == refusals, "only the first segment checks values");
   if (number == 0 && stream_.refusals() > 0)
-    stream_.Copy(read_refusal_.get(), refusal_.get(), sizeof(kernels::Refusal));
+    stream_.Copy(read_refusal_.get(), s_.refusal.get(), sizeof(kernels::Refusal));
   for (size_t i = 0; i < s_.fetches.size(); ++i) {
     if (s_.plan.fetches[i].value.home == Home::kConstant || s_.kept[i]) continue;
     const bool here = std::ranges::count(segment.announced, static_cast<int>(i)) > 0;
@@ -148,14 +152,17 @@ void RunSlot::CopyFeeds(std::span<const Feed> feeds) {
   copy_staged(feed_bytes_);
 }
 
-void RunSlot::Start(std::span<const Feed> feeds) {
+void RunSlot::Start(std::span<const Feed> feeds, int64_t run) {
   const trace::Span span(trace::Category::kCopy, "copy feeds, launch");
   CopyFeeds(feeds);
   runtime_.Record(*copied_, *s_.copies);
   runtime_.Wait(*s_.compute, *copied_);
-  if (clear_refusal_)
-    runtime_.Copy(refusal_.get(), no_refusal_.get(), sizeof(kernels::Refusal), *s_.compute);
-  clear_refusal_ = false;
+  // While an earlier run is in progress, it may still have to report the refusal.
+  if (s_.clear_refusal && s_.runs == 0) {
+    runtime_.Copy(s_.refusal.get(), s_.no_refusal.get(), sizeof(kernels::Refusal), *s_.compute);
+    s_.clear_refusal = false;
+  }
+  stream_.BeginRun(run);
   for (size_t i = 0; i < sequences_.size(); ++i) {
     runtime_.Replay(*sequences_[i], *s_.compute);
     runtime_.Record(*ended_[i], *s_.compute);
@@ -164,7 +171,7 @@ void RunSlot::Start(std::span<const Feed> feeds) {
 
 void RunSlot::ReadRefusal() {
   const auto& refusal = *static_cast<const kernels::Refusal*>(read_refusal_.get());
-  clear_refusal_ |= refusal.number != 0;
+  s_.clear_refusal |= refusal.number != 0;
   stream_.Refuse(refusal);
 }
 
@@ -178,8 +185,8 @@ Status RunSlot::Wait(absl::FunctionRef<void(int)> on_ready) {
     }
   }
   if (stream_.ok()) return OkStatus();
-  const auto step = static_cast<size_t>(stream_.failed_step());
-  return Annotate(stream_.TakeStatus(), s_.plan.steps[step].name);
+  const auto step = static_cast<size_t>(s_.failure.step);
+  return Annotate(s_.failure.status, s_.plan.steps[step].name);
 }
 
 }  // namespace tfjob::exec

@@ -29,9 +29,9 @@ class RunSlot {
   // Waits for a run that is in progress.
   ~RunSlot();
 
-  // Copies `feeds`, which must match the program's feeds, and submits a run. No run of this slot
-  // may be in progress.
-  void Start(std::span<const Feed> feeds);
+  // Copies `feeds`, which must match the program's feeds, and submits the run with this number. No
+  // run of this slot may be in progress.
+  void Start(std::span<const Feed> feeds, int64_t run);
   // Waits until the run has finished, and returns its error. Calls on_ready(i) as soon as announced
   // fetch i is ready.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
@@ -45,7 +45,8 @@ class RunSlot {
   Status AllocateResults();
   // Submits the copies of the feeds.
   void CopyFeeds(std::span<const Feed> feeds);
-  // Allocates the memory for refusals, if kernels of the program may refuse their inputs.
+  // Allocates the memory for refusals, if kernels of the program may refuse their inputs and
+  // another slot has not allocated it.
   Status AllocateRefusals();
   Status Capture();
   // Submits the kernels and the copies of the fetches.
@@ -67,11 +68,9 @@ class RunSlot {
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
   std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
   std::unique_ptr<device::Event> copied_;                     // covers the copies of the feeds
-  // The record, in device memory, of the kernel that refused its inputs in this run; zeros for
-  // clearing the record; and a copy of the record in pinned memory. Only the first segment contains
+  // A copy of the program's record of a refusal, in pinned memory. Only the first segment contains
   // kernels that may refuse their inputs, because no fetch is announced before all checks have run.
-  device::Memory refusal_, no_refusal_, read_refusal_;
-  bool clear_refusal_ = false;  // whether to clear the record before the next run
+  device::Memory read_refusal_;
 };
 
 }  // namespace tfjob::exec

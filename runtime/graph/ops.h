@@ -26,6 +26,7 @@ Output Fill(Builder& b, DType dtype, Shape shape, double value);
 // Variables, identified by their names in the task's store.
 Output ReadVariable(Builder& b, std::string_view variable, DType dtype, Shape shape);
 void Assign(Builder& b, std::string_view variable, Output value);
+// A float32 value may be added to a float64 variable.
 void AssignAdd(Builder& b, std::string_view variable, Output value);
 // Applies one step of an optimizer to a trainable variable. `step` is an int64 scalar, the number
 // of steps before this one. `optimizer` contains the "kind" and the hyper-parameters of the

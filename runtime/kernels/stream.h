@@ -25,6 +25,14 @@ struct Refusal {
   int64_t position = 0, value = 0;
 };
 
+// Records the first error among the runs that share the record. Runs are numbered in the order in
+// which they execute.
+struct Failure {
+  Status status;
+  int step = 0;     // the kernel's index in its program
+  int64_t run = 0;  // the run in which the kernel failed
+};
+
 class Stream {
  public:
   // Creates a stream on the CPU. If `pool` is null, all work runs on the calling thread. The pool
@@ -72,10 +80,16 @@ class Stream {
   void Fail(Status error) { FailAt(step_, std::move(error)); }
   // Like Fail, but for a kernel that was submitted earlier, when the current step was `step`.
   void FailAt(int step, Status error) {
-    if (!status_.ok()) return;
-    failed_step_ = step;
-    status_ = std::move(error);
+    if (!failure().status.ok()) return;
+    failure() = {.status = std::move(error), .step = step, .run = run_};
   }
+
+  // Makes this stream share a record of errors with the streams of other runs, so that no kernel of
+  // a run starts after an earlier run has failed. The record is not owned.
+  void ShareFailure(Failure* failure) { shared_ = failure; }
+  // Sets the number of the run whose kernels follow. Call this function before each run if the
+  // record is shared.
+  void BeginRun(int64_t run) { run_ = run; }
 
   // Returns the location of the Refusal in the device's memory, or null if the owner of the stream
   // does not read refusals. Submitted work cannot call Fail when it runs. Instead, it writes a
@@ -103,10 +117,11 @@ class Stream {
   void BeginStep(int step) { step_ = step; }
   int step() const { return step_; }
   // Returns the index of the first kernel that failed.
-  int failed_step() const { return failed_step_; }
-  bool ok() const { return status_.ok(); }
+  int failed_step() const { return failure().step; }
+  // Returns whether neither the current run nor an earlier run that shares the record has failed.
+  bool ok() const { return failure().status.ok() || failure().run > run_; }
   // Returns the recorded error, if any, and clears it.
-  Status TakeStatus() { return std::exchange(status_, OkStatus()); }
+  Status TakeStatus() { return std::exchange(failure().status, OkStatus()); }
 
  private:
   struct RefusingKernel {
@@ -114,11 +129,16 @@ class Stream {
     std::function<Status(const Refusal&)> describe;
   };
 
+  Failure& failure() { return shared_ == nullptr ? own_ : *shared_; }
+  const Failure& failure() const { return shared_ == nullptr ? own_ : *shared_; }
+
   ThreadPool* pool_;
   device::DeviceRuntime* runtime_ = nullptr;
   device::Stream* queue_ = nullptr;
-  int step_ = 0, failed_step_ = 0;
-  Status status_;
+  int step_ = 0;
+  int64_t run_ = 0;
+  Failure own_;
+  Failure* shared_ = nullptr;  // used instead of own_ unless it is null
   Refusal* refusal_ = nullptr;
   std::vector<RefusingKernel> refusing_;
 };

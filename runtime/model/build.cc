@@ -206,6 +206,18 @@ void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, con
   }
 }
 
+// Adds the sums of the loss and the metrics to the totals.
+void AddToTotals(Builder& b, const BuildOptions& options, BuiltGraph& built) {
+  if (!options.totals || !options.optimizer || !b.ok()) return;
+  const auto add = [&](const std::string& fetch) {
+    const Output sum = b.graph().FindFetch(fetch)->output;
+    built.totals.push_back(b.shape(sum));
+    AssignAdd(b, TotalName(fetch), sum);
+  };
+  add(kLossSum);
+  for (const MetricFetch& metric : built.metrics) add(metric.fetch);
+}
+
 void Contribute(Builder& b, const BuildOptions& options, Change change, const std::string& variable,
                 Output value, Output indices, BuiltGraph& built) {
   if (options.optimizer && change != Change::kGradientRows) return;
@@ -354,6 +366,10 @@ std::string ContributionName(Change change, const std::string& variable) {
   return StrCat(change == Change::kAssign ? "assignments/" : "gradients/", variable);
 }
 
+std::string TotalName(const std::string& fetch) {
+  return StrCat("totals/", fetch);
+}
+
 void FindMasks(const Model& model, BuildOptions& options) {
   if (std::ranges::none_of(options.objectives, IsMeasured)) return;
   BuildOptions prediction = options;
@@ -425,6 +441,7 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
     AddMetrics(b, model, options, feeds, predictions, masks);
     built.metrics = MetricsOf(model, options);
     if (options.mode == Mode::kTrain && b.ok()) {
+      AddToTotals(b, options, built);
       for (const LayerCall::Assignment& assignment : call.assignments) {
         const VariableSpec& variable = built.variables[assignment.variable];
         if (variable.frozen_by_name) continue;

@@ -73,6 +73,9 @@ struct BuildOptions {
   // statistic is not finite, the run fails with Aborted and changes no variable. If the loss is
   // scaled, these checks are always made.
   bool check_numbers = false;
+  // kTrain with `optimizer`: whether the graph adds kLossSum and the sums of the metrics to float64
+  // variables (TotalName). A run that fails adds nothing.
+  bool totals = false;
   // kTrain: how gradients are clipped before they are applied or fetched. With
   // gradient_accumulation_steps, the mean of several gradients is clipped instead, before
   // `optimizer` applies it.
@@ -133,6 +136,9 @@ void FindMasks(const Model& model, BuildOptions& options);
 // becomes "weighted_NAME" or "OUTPUT_weighted_NAME", and any other metric becomes "NAME_1".
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options);
 
+// Returns the name of the variable to which a graph adds this fetch (BuildOptions::totals).
+std::string TotalName(const std::string& fetch);
+
 struct BuiltGraph {
   graph::Graph graph;
   std::vector<VariableSpec> variables;  // in the order of Variables()
@@ -143,6 +149,9 @@ struct BuiltGraph {
   std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size
+  // kTrain with BuildOptions::totals: the shape of the total of kLossSum, followed by those of the
+  // totals of `metrics`.
+  std::vector<Shape> totals;
   // `tables` describes the tables of BuildOptions::tables, whose rows are fed to `graph`.
   // `table_ids` is a graph that computes the indices of these rows.
   std::vector<graph::RowTable> tables;

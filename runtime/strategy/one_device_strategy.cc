@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/strategy/loss_scaling.h"
+#include "runtime/strategy/model/device_totals.h"
 #include "runtime/strategy/model/local_state.h"
 #include "runtime/strategy/model/model_program.h"
 #include "runtime/strategy/model/number_check.h"
@@ -53,11 +54,28 @@ bool ChecksInGraph(const StrategyOptions& options) {
                                             !options.device.runtime->immediate());
 }
 
+// Returns whether a step may start before the previous one has ended. If batches may be skipped,
+// the number and the loss scale of a step depend on the result of the previous step.
+bool RunsAhead(const StrategyOptions& options) {
+  return !options.device.runtime->immediate() && RuleOf(options) != config::OnNonFinite::kSkip;
+}
+
 StrategyOptions WithChecks(StrategyOptions options) {
   options.definition.build.check_numbers = ChecksInGraph(options);
+  options.definition.build.totals = RunsAhead(options);
   return options;
 }
 
+// A step that the device may still be computing.
+struct StepInProgress {
+  ModelProgram* program;
+  exec::Ticket ticket;
+};
+
+// On a device that is not immediate, steps run ahead if possible: while the device is computing a
+// step, the next one is already submitted, and the sums of the loss and the metrics stay on the
+// device until TakeTotals.
+//
 // The graph of a step contains the updates, unless the host checks numbers and batches may be
 // skipped. In that case, a separate program applies the contributions once all of them are known to
 // be finite.
@@ -80,10 +98,16 @@ class OneDevice : public Strategy {
     RETURN_IF_ERROR(Compile());
     // The program with the updates has created the slots.
     ASSIGN_OR_RETURN(state_, LocalState::Find(options_.definition.state, store_));
+    if (!options_.definition.build.totals) return OkStatus();
+    in_progress_.reserve(exec::kMaxRuns);
+    ASSIGN_OR_RETURN(totals_, DeviceTotals::Find(options_.definition, store_));
     return OkStatus();
   }
 
   StatusOr<StepOutcome> Start() override {
+    Discard();
+    examples_ = 0;
+    if (totals_) RETURN_IF_ERROR(totals_->Clear());
     const state::Snapshot memory = state_->Memory();
     ASSIGN_OR_RETURN(const state::Snapshot snapshot, options_.provide_state(&memory));
     RETURN_IF_ERROR(state::CheckFits(snapshot, options_.definition.state));
@@ -98,6 +122,7 @@ class OneDevice : public Strategy {
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
+    if (totals_) return StepAhead(batch);
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.For(batch));
     program->set_loss_scale(loss_scale_.scale);
     check_.Begin();
@@ -115,12 +140,20 @@ class OneDevice : public Strategy {
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
+  Status TakeTotals(MetricTotals& totals) override {
+    if (!totals_) return OkStatus();
+    RETURN_IF_ERROR(AwaitAll());
+    totals.examples += std::exchange(examples_, 0);
+    return totals_->Take(totals);
+  }
+
   StatusOr<state::Snapshot> TakeSnapshot() override {
     ASSIGN_OR_RETURN(const state::SnapshotCopy copy, BeginSnapshot());
     return copy.Finish();
   }
 
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
+    RETURN_IF_ERROR(AwaitAll());
     RETURN_IF_ERROR(CheckUpdated());
     const bool follows = drawn_ == global_step_;  // the step implies the position
     state::Snapshot numbers{.global_step = global_step_, .learning_rate = rate_.get()};
@@ -130,6 +163,7 @@ class OneDevice : public Strategy {
   }
 
   Status SetLearningRate(double rate) override {
+    RETURN_IF_ERROR(AwaitAll());
     RETURN_IF_ERROR(rate_.Set(rate, global_step_));
     return UseRate();
   }
@@ -157,6 +191,57 @@ class OneDevice : public Strategy {
     compiled = rate_.rate();
     if (updates_ == nullptr) programs_.Clear();
     return Compile();
+  }
+
+  // Submits a step. Before that, waits for an earlier step only if as many as possible are in
+  // progress, or if they belong to another program.
+  StatusOr<StepOutcome> StepAhead(const data::Batch& batch) {
+    if (!programs_.Has(batch)) RETURN_IF_ERROR(AwaitAll());
+    ASSIGN_OR_RETURN(ModelProgram * program, programs_.For(batch));
+    if (!in_progress_.empty() && in_progress_[0].program != program) RETURN_IF_ERROR(AwaitAll());
+    if (in_progress_.size() == exec::kMaxRuns) RETURN_IF_ERROR(AwaitOldest());
+    ASSIGN_OR_RETURN(const exec::Ticket ticket,
+                     program->Start(batch, global_step_, options_.definition.seed));
+    in_progress_.push_back({program, ticket});
+    updated_ = true;
+    ++global_step_;
+    ++drawn_;
+    return StepOutcome{.global_step = global_step_, .drawn = drawn_};
+  }
+
+  Status AwaitAll() {
+    while (!in_progress_.empty()) RETURN_IF_ERROR(AwaitOldest());
+    return OkStatus();
+  }
+
+  // Waits for the oldest step in progress. If it has failed, discards the steps after it, which the
+  // device has not applied either.
+  Status AwaitOldest() {
+    StepInProgress& oldest = in_progress_.front();
+    const ModelProgram& program = *oldest.program;
+    const Status ran = oldest.ticket.Wait();
+    if (ran.ok()) {
+      examples_ += program.examples();
+      in_progress_.erase(in_progress_.begin());
+      return OkStatus();
+    }
+    const double loss = program.loss_sum();
+    in_progress_.erase(in_progress_.begin());
+    Discard();
+    --global_step_;
+    --drawn_;
+    if (!checks_in_graph_ || !absl::IsAborted(ran)) return ran;
+    check_.Begin();
+    check_.Refused(std::string(Message(ran)));
+    return check_.Verdict(loss, global_step_ + 1).status();
+  }
+
+  // Waits for the steps in progress, and forgets them.
+  void Discard() {
+    for (StepInProgress& step : in_progress_) static_cast<void>(step.ticket.Wait());
+    global_step_ -= std::ssize(in_progress_);
+    drawn_ -= std::ssize(in_progress_);
+    in_progress_.clear();
   }
 
   // Checks the program's results, and applies them unless the program has already done so. Returns
@@ -219,8 +304,12 @@ class OneDevice : public Strategy {
   std::unique_ptr<UpdatesByRows> updates_;
   RowPadding padding_;
   std::optional<LocalState> state_;  // set by Create
-  state::LossScale loss_scale_;      // used only if the model computes in float16
-  bool updated_ = false;             // since Start, or since the last CheckUpdated
+  // Set if steps run ahead.
+  std::optional<DeviceTotals> totals_;
+  std::vector<StepInProgress> in_progress_;  // oldest first
+  int64_t examples_ = 0;                     // of the steps whose totals are on the device
+  state::LossScale loss_scale_;              // used only if the model computes in float16
+  bool updated_ = false;                     // since Start, or since the last CheckUpdated
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of batches, including skipped ones
 };

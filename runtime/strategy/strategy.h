@@ -73,7 +73,16 @@ class Strategy {
   // outcome. Adds the batch's loss and metrics, as they were before the update, to `totals`, unless
   // the batch is skipped. Returns state::RunFailure if the run must stop because this or another
   // task found numbers that are not finite; the variables may then be damaged.
+  //
+  // A strategy may return before the device has computed the step, and keep its totals on the
+  // device (TakeTotals). The next call of Step, TakeTotals, TakeSnapshot, BeginSnapshot or
+  // SetLearningRate that waits for the step then returns its error, if any. This step and the
+  // steps after it have changed no variable. The error is returned once; afterwards, the strategy
+  // is in the state before the step.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
+  // Waits for the steps that the device is still computing, and adds to `totals` what Step has left
+  // on the device since the last call. Returns the error of such a step.
+  virtual Status TakeTotals(MetricTotals& /*totals*/) { return OkStatus(); }
   // Returns the variables that are too large for a task, as indices in TrainingState, in ascending
   // order. These variables are streamed in the snapshots that the strategy returns, and may be
   // streamed in a snapshot that it receives (StrategyOptions::provide_state).

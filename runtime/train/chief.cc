@@ -204,10 +204,13 @@ Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOu
   }
   window_.Add(batch, outcome);
   RequirePutOffSave();
-  const int64_t every = context_.config().save_summary_steps;
-  if (summaries_ != nullptr && outcome.global_step / every > window_.start_step() / every)
-    Summarise(outcome.global_step);
+  if (SummarisesAt(outcome.global_step)) Summarise(outcome.global_step);
   return OkStatus();
+}
+
+bool Chief::SummarisesAt(int64_t step) const {
+  const int64_t every = context_.config().save_summary_steps;
+  return summaries_ != nullptr && step / every > window_.start_step() / every;
 }
 
 void Chief::Summarise(int64_t step) {

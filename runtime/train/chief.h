@@ -33,6 +33,7 @@ class Chief : public StepObserver {
   Status Prepare();
 
   Status OnStart(int64_t step) override;
+  bool NeedsTotals(int64_t step) override { return SummarisesAt(step); }
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
   Status OnStepEnd(int64_t step) override;
   std::optional<state::Snapshot> OnRestore() override;
@@ -76,6 +77,7 @@ class Chief : public StepObserver {
   // Returns the state that is being written if it has the step `step`, and otherwise a new copy of
   // the current state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
+  bool SummarisesAt(int64_t step) const;
   void Summarise(int64_t step);
   void AwaitWorkers();
   Status EvaluateHere();

@@ -25,11 +25,7 @@ class ReportWindow {
   }
 
   void Add(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
-    totals_.loss_sum += batch.loss_sum;
-    totals_.examples += batch.examples;
-    totals_.metric_sums.resize(batch.metric_sums.size());
-    for (size_t i = 0; i < batch.metric_sums.size(); ++i)
-      totals_.metric_sums[i] += batch.metric_sums[i];
+    totals_.Add(batch);
     if (!outcome.dropped) staleness_ += outcome.staleness;
     dropped_ += outcome.dropped ? 1 : 0;
     ++steps_;

@@ -21,8 +21,12 @@ class RunGuest {
   // after OnStep, so that the checkpoint contains the rate. Otherwise, it saves before, because
   // OnStep may take long.
   virtual bool SetsLearningRate() const { return false; }
+  // Returns whether OnStep, after the step that leads to `step`, uses the totals of all steps so
+  // far (StepObserver::NeedsTotals).
+  virtual bool NeedsTotals(int64_t /*step*/) { return true; }
   // Called after each step of this task, after the chief's other duties. `batch` contains the sums
-  // over the task's batch, computed before the update.
+  // over the task's batch, computed before the update, and those of earlier steps whose sums OnStep
+  // has not received.
   virtual Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
   // Called after OnStart and OnStep in the chief, if the chief has started to save a checkpoint of

@@ -48,6 +48,7 @@ class RunGuestTest : public testing::Test {
                       .eval = nullptr,
                       .start = std::move(start),
                       .drawn = drawn};
+    options.device = device_;
     TaskContext context(std::move(options), stop_, RealClock());
     return RunTraining(context, guest);
   }
@@ -55,6 +56,7 @@ class RunGuestTest : public testing::Test {
   std::shared_ptr<const model::Model> model_;
   std::shared_ptr<const data::Source> source_;
   config::TrainingConfig config_;
+  std::string device_;  // "" for the CPU
   StopSource stop_;
 };
 
@@ -93,6 +95,42 @@ TEST_F(RunGuestTest, TakesPartInEveryStep) {
   EXPECT_EQ(guest.calls,
             "start 0 of 6\nstep 1: 4 examples\nstep 2: 4 examples\nstep 3: 2 examples\n"
             "step 4: 4 examples\nstep 5: 4 examples\nstep 6: 2 examples\nend 6\n");
+}
+
+// Adds up the totals, and compares them only after every fourth step and at the end.
+class TotalsRecorder : public RunGuest {
+ public:
+  bool NeedsTotals(int64_t step) override { return step % 4 == 0; }
+  Status OnStart(Trainer&) override { return OkStatus(); }
+  Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
+                const strategy::StepOutcome& outcome) override {
+    totals_.Add(batch);
+    with_totals += batch.examples > 0 ? 1 : 0;
+    if (outcome.global_step % 4 == 0 || outcome.global_step == run.total_steps())
+      sums.push_back({totals_.loss_sum, static_cast<double>(totals_.examples)});
+    return OkStatus();
+  }
+  Status OnEnd(Trainer&) override { return OkStatus(); }
+
+  std::vector<std::vector<double>> sums;
+  int with_totals = 0;
+
+ private:
+  strategy::MetricTotals totals_;
+};
+
+// The fake device runs the CPU's kernels, so the totals have the same bits, although the device
+// keeps them until they are needed.
+TEST_F(RunGuestTest, ReceivesTheTotalsOfADeviceThatComputesLate) {
+  config_.max_steps = 10;
+  TotalsRecorder on_cpu, on_fake;
+  ASSERT_EQ(Run(&on_cpu), OkStatus());
+  device_ = "fake:3";
+  ASSERT_EQ(Run(&on_fake), OkStatus());
+  EXPECT_EQ(on_cpu.sums.size(), 3);
+  EXPECT_EQ(on_fake.sums, on_cpu.sums);
+  EXPECT_EQ(on_cpu.with_totals, 10);
+  EXPECT_LT(on_fake.with_totals, 10);
 }
 
 TEST_F(RunGuestTest, ARunFromAStateContinuesIt) {

@@ -20,6 +20,7 @@ class StandIn : public StepObserver {
   ~StandIn() override;
 
   Status OnStart(int64_t step) override;
+  bool NeedsTotals(int64_t step) override { return chief_ != nullptr && chief_->NeedsTotals(step); }
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
   Status OnStepEnd(int64_t step) override;
   std::optional<state::Snapshot> OnRestore() override;

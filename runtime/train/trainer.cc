@@ -22,6 +22,7 @@ namespace {
 // The maximum delay before a file that another task has written appears in a shared folder.
 constexpr Duration kSharePatience = 20s;
 constexpr Duration kShareRetry = 200ms;
+constexpr Duration kShowEvery = 250ms;  // the progress
 
 // Returns a valid rank even for a task beyond strategy.max_replicas, which does not train.
 int RankOf(const cluster::TfConfig& tf_config, const config::StrategyConfig& config) {
@@ -466,9 +467,16 @@ StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
     return strategy::StepOutcome{.global_step = global_step_};
   }
   RETURN_IF_ERROR(outcome.status());
+  if (NeedsTotals(outcome->global_step)) RETURN_IF_ERROR(strategy_->TakeTotals(totals));
   if (outcome->global_step < global_step_) outcome->rolled_back = true;
   Reposition(*outcome);
   return outcome;
+}
+
+bool Trainer::NeedsTotals(int64_t step) {
+  show_progress_ = progress_window_.age() >= kShowEvery;
+  return show_progress_ || LogsAt(step) || step >= total_steps_ ||
+         (observer_ != nullptr && observer_->NeedsTotals(step));
 }
 
 void Trainer::Reposition(const strategy::StepOutcome& outcome) {

@@ -38,7 +38,12 @@ class StepObserver {
   virtual ~StepObserver() = default;
   // Called when the variables have values, before training continues from `step`.
   virtual Status OnStart(int64_t step) = 0;
-  // Called after each of this task's steps.
+  // Returns whether OnStep, after the step that leads to `step`, uses the totals of all steps so
+  // far. If not, a strategy may keep them on its device, and OnStep after a later step receives
+  // them.
+  virtual bool NeedsTotals(int64_t /*step*/) { return true; }
+  // Called after each of this task's steps. `batch` contains the totals of the task's steps since
+  // the last call that received totals, usually those of one batch.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
   // Called after OnStep, unless the variables were rolled back. A state that is saved here contains
@@ -154,6 +159,9 @@ class Trainer {
   void OnLateStep();
   Status Stopped();
   Status Stop();
+  // Returns whether the step that leads to `step` is followed by a report of the totals so far.
+  bool NeedsTotals(int64_t step);
+  bool LogsAt(int64_t step) const;
   void Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome);
   void LogProgress();
   void ShowProgress();
@@ -184,6 +192,7 @@ class Trainer {
   SkippedBatches skipped_, stale_;
   ReportWindow log_window_;
   ReportWindow progress_window_;
+  bool show_progress_ = false;  // whether to show the progress after the step
   StepProfile profile_;
 };
 

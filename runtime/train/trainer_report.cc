@@ -11,7 +11,6 @@
 namespace tfjob::train {
 namespace {
 
-constexpr Duration kShowEvery = 250ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
 }  // namespace
@@ -54,9 +53,13 @@ void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOu
   }
   log_window_.Add(batch, outcome);
   progress_window_.Add(batch, outcome);
+  if (LogsAt(global_step_)) LogProgress();
+  if (show_progress_) ShowProgress();
+}
+
+bool Trainer::LogsAt(int64_t step) const {
   const int64_t every = context_.config().log_step_count_steps;
-  if (every > 0 && global_step_ / every > log_window_.start_step() / every) LogProgress();
-  if (progress_window_.age() >= kShowEvery) ShowProgress();
+  return every > 0 && step / every > log_window_.start_step() / every;
 }
 
 void Trainer::LogProgress() {

@@ -29,6 +29,9 @@ class WithGuest : public StepObserver {
     RETURN_IF_ERROR(guest_.OnStart(trainer_));
     return TellOfSave(step);
   }
+  bool NeedsTotals(int64_t step) override {
+    return guest_.NeedsTotals(step) || (own_ != nullptr && own_->NeedsTotals(step));
+  }
   Status OnStep(const strategy::MetricTotals& batch,
                 const strategy::StepOutcome& outcome) override {
     if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStep(batch, outcome));
@@ -74,6 +77,7 @@ class InformedGuest : public RunGuest {
     ended_ = false;
     return guest_.OnStart(run);
   }
+  bool NeedsTotals(int64_t step) override { return guest_.NeedsTotals(step); }
   Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
                 const strategy::StepOutcome& outcome) override {
     return guest_.OnStep(run, batch, outcome);

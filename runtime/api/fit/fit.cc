@@ -17,14 +17,6 @@ namespace {
 
 constexpr Logger kFitLog("api");
 
-void AddTotals(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {
-  totals.loss_sum += batch.loss_sum;
-  totals.examples += batch.examples;
-  totals.metric_sums.resize(batch.metric_sums.size());
-  for (size_t i = 0; i < batch.metric_sums.size(); ++i)
-    totals.metric_sums[i] += batch.metric_sums[i];
-}
-
 std::optional<bool> LargerIsBetterOf(const model::Metric& metric) {
   using model::Metric;
   switch (metric.kind) {
@@ -289,6 +281,15 @@ Metrics FitRun::EpochSoFar() const {
   return Metrics(train::NamedValues(run_->definition(), totals_));
 }
 
+int64_t FitRun::StepsInEpoch(int64_t global_step) const {
+  const int64_t made = global_step - plan_.start_step;
+  return made - (epoch_ - options_.initial_epoch) * plan_.steps_per_epoch;
+}
+
+bool FitRun::NeedsTotals(int64_t step) {
+  return wants_batches_ || bar_.Due() || StepsInEpoch(step) >= plan_.steps_per_epoch;
+}
+
 tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                              const strategy::StepOutcome& outcome) {
   if (outcome.run_ended) return StoppedByAnother();
@@ -303,12 +304,12 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
     record_.Remove(epoch_);
     return BeginEpoch(HasRateSince(BeginOfEpoch()));
   }
-  AddTotals(batch, totals_);
+  totals_.Add(batch);
   const int64_t batch_number = steps_;
-  const int64_t made = outcome.global_step - plan_.start_step;
-  steps_ = made - (epoch_ - options_.initial_epoch) * plan_.steps_per_epoch;
+  steps_ = StepsInEpoch(outcome.global_step);
   epochs_begun_ = std::max(epochs_begun_, epoch_ - options_.initial_epoch + 1);
-  if (bar_.Due()) bar_.Update(std::min(steps_, plan_.steps_per_epoch), EpochSoFar());
+  if (batch.examples > 0 && bar_.Due())
+    bar_.Update(std::min(steps_, plan_.steps_per_epoch), EpochSoFar());
   if (wants_batches_) {
     const Metrics metrics = EpochSoFar();
     RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) {

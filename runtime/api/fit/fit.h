@@ -41,6 +41,7 @@ class FitRun : public train::RunGuest, private FitControl {
 
   tfjob::Status OnStart(train::Trainer& run) override;
   bool SetsLearningRate() const override { return sets_rate_; }
+  bool NeedsTotals(int64_t step) override;
   tfjob::Status OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                        const strategy::StepOutcome& outcome) override;
   tfjob::Status OnCheckpoint(train::Trainer& run) override;
@@ -95,6 +96,8 @@ class FitRun : public train::RunGuest, private FitControl {
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
   // Derives the epoch, and the number of its steps so far, from the step that the run has reached.
   void FindPlace(int64_t global_step);
+  // Returns the number of steps of the current epoch that precede this step.
+  int64_t StepsInEpoch(int64_t global_step) const;
   // `rate_is_set`: see rate_is_set_, for OnEpochBegin.
   tfjob::Status BeginEpoch(bool rate_is_set);
   tfjob::Status BeginBatch();

@@ -170,9 +170,10 @@ StatusOr<strategy::MetricTotals> BatchTrainer::TakeStep(CompiledData& model) {
   if (model.newest.get() != this) RETURN_IF_ERROR(Load(model.values));
   strategy::MetricTotals totals;
   const StatusOr<strategy::StepOutcome> outcome = strategy_->Step(batch_, totals);
-  if (!outcome.ok()) {
+  const tfjob::Status stepped = outcome.ok() ? strategy_->TakeTotals(totals) : outcome.status();
+  if (!stepped.ok()) {
     Reset(model);
-    return outcome.status();
+    return stepped;
   }
   if (outcome->skipped) {
     return FailedPrecondition("step ", step_ + 1, ": the loss or a gradient is not finite, so the ",

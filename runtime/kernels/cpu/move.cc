@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cpu/rows.h"
 #include "runtime/kernels/cpu/strided.h"
 
@@ -204,7 +205,8 @@ Prepared PrepareAssign(const KernelRequest& request) {
   return Make<CopyRows>(request.inputs[1], request.outputs[0], 1);
 }
 
-template <typename T>
+// Adds values of type V to a variable of type T.
+template <typename T, typename V = T>
 class AssignAdd : public Kernel {
  public:
   explicit AssignAdd(const KernelRequest& request)
@@ -213,11 +215,12 @@ class AssignAdd : public Kernel {
         value_stride_(request.inputs[1].row_stride) {}
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    const auto* value = static_cast<const T*>(inputs[1]);
+    const auto* value = static_cast<const V*>(inputs[1]);
     auto* variable = static_cast<T*>(outputs[0]);
     rows_.ForEach(stream, [&](int64_t row, int64_t begin, int64_t end) {
       T* to = variable + row * variable_stride_ + begin;
-      Map(end - begin, Add(), to, to, value + row * value_stride_ + begin);
+      const auto add = [](T sum, V more) { return sum + static_cast<T>(more); };
+      Map(end - begin, add, to, to, value + row * value_stride_ + begin);
     });
   }
 
@@ -228,10 +231,14 @@ class AssignAdd : public Kernel {
 
 Prepared PrepareAssignAdd(const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  RETURN_IF_ERROR(ExpectAlike(request, 0, 2));
   if (request.inputs[0] != request.outputs[0]) {
     return InvalidArgument("the output must be the variable itself");
   }
+  if (AddsToDoubles(request)) {
+    RETURN_IF_ERROR(ExpectShape(request.inputs[1], request.outputs[0].shape));
+    return Make<AssignAdd<double, float>>(request);
+  }
+  RETURN_IF_ERROR(ExpectAlike(request, 0, 2));
   return ForNumber(request.outputs[0].dtype,
                    [&]<typename T>(Type<T>) { return Make<AssignAdd<T>>(request); });
 }

@@ -69,6 +69,18 @@ TEST(MoveTest, AssignAddChangesTheVariable) {
          {Tensor::Scalar(int64_t{42})}});
 }
 
+// The sum of a float64 variable and float32 values has no float32 rounding error.
+TEST(MoveTest, AssignAddAddsFloatsToDoubles) {
+  const Tensor sum = Values(D::kFloat64, Shape({5, 7}), 1), y = Values(D::kFloat32, {5, 7}, 2);
+  const Tensor expected =
+      Elementwise(D::kFloat64, {sum, y}, [](const auto& v) { return v[0] + v[1]; });
+  Check({"AssignAdd", {}, {sum, y}, {expected}});
+  Check({"AssignAdd",
+         {},
+         {Tensor::Scalar(16777216.0), Tensor::Scalar(1.0F)},
+         {Tensor::Scalar(16777217.0)}});
+}
+
 TEST(CastTest, BetweenAllTypes) {
   for (D from : kAll) {
     for (D to : kAll) {

@@ -123,6 +123,11 @@ int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides) {
   return offset;
 }
 
+bool AddsToDoubles(const KernelRequest& request) {
+  return request.inputs.size() == 2 && request.inputs[0].dtype == DType::kFloat64 &&
+         request.inputs[1].dtype == DType::kFloat32;
+}
+
 Status CheckGather(const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
   const Operand &table = request.inputs[0], &out = request.outputs[0];

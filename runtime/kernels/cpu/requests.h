@@ -38,6 +38,9 @@ StatusOr<Block> PadBlock(const KernelRequest& request);
 // stride per axis.
 int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides);
 
+// Returns whether the request for AssignAdd adds float32 values to a float64 variable.
+bool AddsToDoubles(const KernelRequest& request);
+
 // Return InvalidArgument if the operands have incompatible shapes or dtypes. The ids are int32 or
 // int64.
 Status CheckGather(const KernelRequest& request);

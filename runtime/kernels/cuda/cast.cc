@@ -24,6 +24,42 @@ class CastKernel final : public Kernel {
   const Writes writes_;
 };
 
+// Adds its second input to a variable, its first input.
+class AddToDoublesKernel final : public Kernel {
+ public:
+  AddToDoublesKernel(Launcher launcher, const CastParameter& parameter)
+      : launcher_(std::move(launcher)), parameter_(parameter) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    CastParameter p = parameter_;
+    p.in = inputs[1];
+    p.out = outputs[0];
+    p.refusal = RefusalOf(stream);
+    Submit(launcher_, "AddToDoubles", {Blocks(p.count, kCastThreads)}, {kCastThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const CastParameter parameter_;
+};
+
+// Returns the parameter without the pointers.
+StatusOr<CastParameter> ParameterOf(const Operand& in, const Operand& out) {
+  RETURN_IF_ERROR(CheckCount(in));
+  ASSIGN_OR_RETURN(const CastType from, CastTypeOf(in.dtype));
+  ASSIGN_OR_RETURN(const CastType to, CastTypeOf(out.dtype));
+  return CastParameter{.in = nullptr,
+                       .out = nullptr,
+                       .in_stride = in.row_stride,
+                       .out_stride = out.row_stride,
+                       .count = static_cast<uint32_t>(in.shape.num_elements()),
+                       .in_cols = static_cast<uint32_t>(in.cols()),
+                       .out_cols = static_cast<uint32_t>(out.cols()),
+                       .from = from,
+                       .to = to,
+                       .refusal = nullptr};
+}
+
 }  // namespace
 
 StatusOr<CastType> CastTypeOf(DType dtype) {
@@ -51,20 +87,15 @@ StatusOr<CastType> CastTypeOf(DType dtype) {
 
 Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out,
                      Writes writes) {
-  RETURN_IF_ERROR(CheckCount(in));
-  ASSIGN_OR_RETURN(const CastType from, CastTypeOf(in.dtype));
-  ASSIGN_OR_RETURN(const CastType to, CastTypeOf(out.dtype));
-  const CastParameter parameter{.in = nullptr,
-                                .out = nullptr,
-                                .in_stride = in.row_stride,
-                                .out_stride = out.row_stride,
-                                .count = static_cast<uint32_t>(in.shape.num_elements()),
-                                .in_cols = static_cast<uint32_t>(in.cols()),
-                                .out_cols = static_cast<uint32_t>(out.cols()),
-                                .from = from,
-                                .to = to,
-                                .refusal = nullptr};
+  ASSIGN_OR_RETURN(const CastParameter parameter, ParameterOf(in, out));
   return std::make_unique<CastKernel>(launcher, parameter, writes);
+}
+
+Prepared PrepareAddToDoubles(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectShape(request.inputs[1], request.outputs[0].shape));
+  ASSIGN_OR_RETURN(const CastParameter parameter,
+                   ParameterOf(request.inputs[1], request.outputs[0]));
+  return std::make_unique<AddToDoublesKernel>(launcher, parameter);
 }
 
 // Prepares the fast kernel for elementwise programs if it supports the types.

@@ -1,4 +1,4 @@
-// Converts elements between all dtypes.
+// Converts elements between all dtypes, and adds floats to doubles.
 #include <type_traits>
 
 #include "runtime/kernels/cuda/device.h"
@@ -146,6 +146,16 @@ TFJOB_KERNEL(Cast, CastParameter, kCastThreads) {
     case CastType::kFloat16:
       return ConvertFrom<Float16>(p, offsets);
   }
+}
+
+// Adds elements of type float32 to elements of type float64.
+TFJOB_KERNEL(AddToDoubles, CastParameter, kCastThreads) {
+  const uint32_t element = blockIdx.x * kCastThreads + threadIdx.x;
+  if (element >= p.count || Refused(p.refusal)) return;
+  const float value =
+      static_cast<const float*>(p.in)[element / p.in_cols * p.in_stride + element % p.in_cols];
+  static_cast<double*>(p.out)[element / p.out_cols * p.out_stride + element % p.out_cols] +=
+      static_cast<double>(value);
 }
 
 }  // namespace tfjob::kernels::cuda

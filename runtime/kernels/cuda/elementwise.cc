@@ -248,6 +248,8 @@ KernelTable::Entries ElementwiseKernels(const Launcher& launcher) {
   const auto sum = [&launcher](Writes writes) {
     return [launcher, writes](const KernelRequest& request) -> Prepared {
       RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
+      if (writes == Writes::kVariable && cpu::AddsToDoubles(request))
+        return PrepareAddToDoubles(launcher, request);
       return PrepareRequest(launcher, request, "Add i0 i1", writes);
     };
   };

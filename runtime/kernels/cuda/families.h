@@ -88,6 +88,8 @@ Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& in
 // each element is converted.
 Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out,
                      Writes writes = Writes::kValue);
+// Prepares an AssignAdd of float32 values to a float64 variable.
+Prepared PrepareAddToDoubles(const Launcher& launcher, const KernelRequest& request);
 // Prepares the op Transpose.
 Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request);
 // Prepares a kernel that sets every element to `value`.

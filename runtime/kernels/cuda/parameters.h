@@ -200,7 +200,7 @@ struct RandomNormalParameter {
   int32_t truncated;  // 1: to two standard deviations
 };
 
-// Cast converts each element.
+// Cast converts each element. AddToDoubles adds floats to doubles, and does not read the types.
 inline constexpr int kCastThreads = 256;
 enum class CastType : int32_t {
   kFloat32,

@@ -67,8 +67,8 @@ KernelTable MakeTable(const GpuAccess& gpu) {
 std::span<const char* const> KernelNames() {
   // clang-format off: it would write one name per line
   static constexpr const char* kNames[] = {
-      "AddQuads", "AddWindows", "ApplyAdam", "ApplyAdamRows", "ApplySgd", "ApplySgdRows", "ArgMax",
-      "ArgMaxRows", "AttentionBFloat16_128", "AttentionBFloat16_64", "AttentionFloat16_128",
+      "AddQuads", "AddToDoubles", "AddWindows", "ApplyAdam", "ApplyAdamRows", "ApplySgd",
+      "ApplySgdRows", "ArgMax", "ArgMaxRows", "AttentionBFloat16_128", "AttentionBFloat16_64", "AttentionFloat16_128",
       "AttentionFloat16_64", "AttentionKeysBFloat16_128", "AttentionKeysBFloat16_64",
       "AttentionKeysFloat16_128", "AttentionKeysFloat16_64", "AttentionQueriesBFloat16_128",
       "AttentionQueriesBFloat16_64", "AttentionQueriesFloat16_128", "AttentionQueriesFloat16_64",

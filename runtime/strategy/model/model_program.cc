@@ -10,6 +10,18 @@ int IndexOf(const ModelDefinition& definition, const std::string& variable) {
   return static_cast<int>(spec - definition.variables.begin());
 }
 
+// Creates the variables to which the graph adds the loss and the metrics.
+Status CreateTotals(const model::BuiltGraph& built, variables::VariableStore& store) {
+  for (size_t i = 0; i < built.totals.size(); ++i) {
+    const std::string name =
+        model::TotalName(i == 0 ? model::kLossSum : built.metrics[i - 1].fetch);
+    if (store.Find(name) != nullptr) continue;
+    RETURN_IF_ERROR(
+        store.Create(name, DType::kFloat64, built.totals[i], variables::Kind::kCounter).status());
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(
@@ -23,7 +35,9 @@ StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(
       options.fetches.push_back(model::PredictionName(definition.model, i));
   } else {
     options.fetches = {model::kLossSum};
-    for (const model::MetricFetch& metric : built.metrics) options.fetches.push_back(metric.fetch);
+    RETURN_IF_ERROR(CreateTotals(built, store));
+    for (const model::MetricFetch& metric : built.metrics)
+      if (built.totals.empty()) options.fetches.push_back(metric.fetch);
     for (const model::Contribution& contribution : built.contributions) {
       if (!with_updates) options.announced.push_back(contribution.fetch);
       if (!contribution.indices.empty()) options.fetches.push_back(contribution.indices);
@@ -60,7 +74,7 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   if (rows_ != nullptr) rows_->SetFeeds(*program_, feeds_);
   loss_sum_ = program_->FindFetch(model::kLossSum);
   for (const model::MetricFetch& metric : built.metrics)
-    metric_sums_.push_back(program_->FindFetch(metric.fetch));
+    if (built.totals.empty()) metric_sums_.push_back(program_->FindFetch(metric.fetch));
   contribution_of_variable_.assign(definition.variables.size(), -1);
   indices_of_variable_.assign(definition.variables.size(), -1);
   variable_of_fetch_.assign(program_->fetches().size(), -1);
@@ -73,14 +87,23 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   }
 }
 
-Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed,
-                         absl::FunctionRef<void(int)> on_contribution) {
+void ModelProgram::SetFeeds(const data::Batch& batch, int64_t step, int64_t seed) {
   step_value_ = step;
   seed_value_ = seed;
   for (const data::NamedTensor& tensor : batch.tensors) {
     const int feed = program_->FindFeed(tensor.name);
     if (feed >= 0) feeds_[static_cast<size_t>(feed)] = exec::Feed::Of(tensor.value);
   }
+}
+
+StatusOr<exec::Ticket> ModelProgram::Start(const data::Batch& batch, int64_t step, int64_t seed) {
+  SetFeeds(batch, step, seed);
+  return program_->Start(feeds_);
+}
+
+Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed,
+                         absl::FunctionRef<void(int)> on_contribution) {
+  SetFeeds(batch, step, seed);
   return program_->Run(
       feeds_, [&](int fetch) { on_contribution(variable_of_fetch_[static_cast<size_t>(fetch)]); });
 }

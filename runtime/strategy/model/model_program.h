@@ -23,7 +23,8 @@ namespace tfjob::strategy {
 class ModelProgram {
  public:
   // Compiles the graph for `mode`. In kTrain, Run passes the contributions to on_contribution,
-  // unless `with_updates` is set. `exchange`: see exec::CompileOptions. With
+  // unless `with_updates` is set. Creates the variables of the totals that the store lacks, if the
+  // definition says that the graph adds up totals. `exchange`: see exec::CompileOptions. With
   // `places_contributions`, the caller must call PlaceContributions. The dense contribution to
   // variable v stays in the memory of a device that is not immediate if keeps(v).
   static StatusOr<std::unique_ptr<ModelProgram>> Compile(
@@ -39,6 +40,9 @@ class ModelProgram {
   Status Run(const data::Batch& batch, int64_t step, int64_t seed,
              absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
+  // Starts a run and returns without waiting for it (exec::Program::Start). The batch may change as
+  // soon as Start returns. Only for a device that is not immediate.
+  StatusOr<exec::Ticket> Start(const data::Batch& batch, int64_t step, int64_t seed);
 
   // Sets the scale of the loss in the next runs, for a model that computes in float16. The scale is
   // 1 until then.
@@ -61,7 +65,10 @@ class ModelProgram {
   std::span<const int64_t> Rows(int v) const;
   std::span<std::byte> RowValues(int v);
 
-  // Adds the totals of the last run to `totals`.
+  // Returns the number of examples of a batch.
+  int64_t examples() const { return examples_; }
+  // Adds the totals of the last run to `totals`. Not for a program that adds them up on the device
+  // (DeviceTotals).
   void AddTotals(MetricTotals& totals) const;
   // Returns the sum of the losses of the last run's examples.
   double loss_sum() const;
@@ -80,6 +87,7 @@ class ModelProgram {
  private:
   ModelProgram() = default;
   void FindPlaces(const ModelDefinition& definition, const model::BuiltGraph& built);
+  void SetFeeds(const data::Batch& batch, int64_t step, int64_t seed);
 
   std::unique_ptr<TableRows> rows_;  // null if there are no tables
   std::unique_ptr<exec::Program> program_;

@@ -21,6 +21,8 @@ std::vector<Comparison> CopyCases(uint64_t seed) {
   PhiloxStream random(seed);
   const RandomOperand matrix{DrawMatrix(random)};
   all.push_back({"AssignAdd", {}, {matrix, matrix}, {matrix}});
+  const RandomOperand doubles{matrix.shape, DType::kFloat64};
+  all.push_back({"AssignAdd", {}, {doubles, matrix}, {doubles}, 1e-15});
   return all;
 }
 
