@@ -37,7 +37,8 @@ struct Comparison {
 
 // Returns the comparison. If any operand is float32, also returns the comparison with a half type
 // in place of float32: bfloat16 if the seed is even, or float16 if it is odd. This excludes
-// optimizers, which have no half types, and ops whose cases draw the types of their operands.
+// optimizers, which have no half types, ops whose cases draw the types of their operands, and
+// AssignAdd of float32 values to a float64 variable.
 std::vector<Comparison> WithHalfType(const Comparison& comparison, uint64_t seed);
 
 }  // namespace tfjob::kernels::cuda
