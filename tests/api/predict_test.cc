@@ -1,6 +1,7 @@
 // Tests predictions for the examples of datasets.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "tests/api/programs.h"
@@ -26,16 +27,24 @@ tj::Result<tj::data::Example> Unchanged(const tj::data::Example& example) {
   return example;
 }
 
+// Matrix products of other sizes may add in another order, so predictions for batches of other
+// sizes may differ in the last bits.
+void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_NEAR(actual[i], expected[i], 1e-6 * (1 + std::abs(expected[i]))) << i;
+}
+
 TEST(PredictDataset, EqualsThePredictionForItsArrays) {
   tj::CompiledModel model = Compiled();
   const tj::Tensor x = Points(70).x;
   const std::vector<float> expected = Floats(model.Predict(x).value());
   EXPECT_EQ(expected.size(), 140U);
   EXPECT_EQ(PredictedFor(model, tj::data::Arrays{.x = x}), expected);
-  EXPECT_EQ(PredictedFor(model, tj::data::Arrays{.x = x}, {.batch_size = 70}), expected);
+  ExpectClose(PredictedFor(model, tj::data::Arrays{.x = x}, {.batch_size = 70}), expected);
   EXPECT_EQ(PredictedFor(model, Points(70)), expected);  // with labels, which are not read
   const std::vector<float> tail(expected.begin() + 120, expected.end());
-  EXPECT_EQ(PredictedFor(model, tj::Dataset(tj::data::Arrays{.x = x}).Skip(60)), tail);
+  ExpectClose(PredictedFor(model, tj::Dataset(tj::data::Arrays{.x = x}).Skip(60)), tail);
 }
 
 TEST(PredictDataset, HasItsOwnScale) {
