@@ -329,7 +329,7 @@ def operations():
              ops.take(x, np.array([[0], [5]]), axis=2), ops.take(x, 1, axis=-1)]
     flat += [ops.cast(value, x.dtype) for value in [
         ops.argmin(x, axis=1), ops.argmin(x, axis=-1, keepdims=True),
-        ops.argmin(ops.where(whole > 1, whole, -2**31), axis=2), ops.argmin(whole, axis=1), ops.count_nonzero(ops.relu(x), axis=1), whole % 3,
+        ops.count_nonzero(ops.relu(x), axis=1), whole % 3,
         whole % -3, whole // 4, whole // -4, ops.sign(whole), ops.floor(whole), ops.round(whole),
         ops.prod(whole, axis=2), ops.prod(x > 0, axis=1), ops.take(whole, [3, 1], axis=1)]]
     flat = [L.Flatten()(value) for value in flat]

@@ -74,13 +74,8 @@ Outputs PositionOfLargest(const OperationCall& call, Output x) {
 Outputs Argmax(const OperationCall& call) {
   return PositionOfLargest(call, call.x[0]);
 }
-// The least integer has no negative, so the order of integers is reversed by -1 - x.
 Outputs Argmin(const OperationCall& call) {
-  Builder& b = call.b;
-  const Output x = call.x[0];
-  const DType dtype = b.dtype(x);
-  const bool integer = dtype == DType::kInt32 || dtype == DType::kInt64;
-  return PositionOfLargest(call, integer ? Sub(b, Scalar(b, dtype, -1), x) : Neg(b, x));
+  return PositionOfLargest(call, Neg(call.b, call.x[0]));
 }
 
 Outputs Reciprocal(const OperationCall& call) {
