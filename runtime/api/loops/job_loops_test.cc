@@ -37,7 +37,7 @@ Symbol MeanLoss(Step& step, const Symbol& logits) {
   return -ops::Sum(ops::LogSigmoid(logits)) / step.NumExamples();
 }
 
-// With the default epsilon of 1e-7, the update of a variable whose gradient is nearly 0 would depend
+// With the default epsilon of 1e-7, the update of a variable with almost no gradient would depend
 // on the rounding of this gradient, which differs between processors.
 const Adam kSmoothAdam = {.learning_rate = 0.01, .epsilon = 1e-4};
 
