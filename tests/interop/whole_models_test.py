@@ -83,8 +83,12 @@ class WholeModel(Case):
 
 
 def first_smooth(make):
-    """Returns the first of make(1), make(2), … that is smooth. Too many failures would hide a mistake."""
-    return next(case for case in map(make, range(1, 9)) if case.is_smooth())
+    """Returns the first of make(1), make(2), … that is smooth, as most cases are."""
+    for seed in range(1, 9):
+        case = make(seed)
+        if case.is_smooth():
+            return case
+    raise AssertionError(f"{case.model.name}: rounding decides a gradient with each of the seeds 1 to {seed}")
 
 
 def from_manifest(path, seed):

@@ -10,6 +10,7 @@
 #include "runtime/api/layers.h"
 #include "runtime/api/losses.h"
 #include "runtime/api/optimizers.h"
+#include "runtime/base/file.h"
 #include "runtime/train/test_job.h"
 
 namespace tfjob::api {
@@ -202,23 +203,28 @@ Callback FailAfter(int64_t step) {
   }};
 }
 
-// Waits until the folder contains the checkpoint of this step. Returns an error after a minute.
+// Waits until the checkpoint of this step is listed. The list is written last. Returns an error
+// after a minute.
 Status AwaitCheckpoint(const std::string& folder, int64_t step) {
-  const std::string file = StrCat(folder, "/fit-backup/model.ckpt-", step, ".index");
+  const std::string list = folder + "/fit-backup/checkpoint";
+  const std::string entry = StrCat("model.ckpt-", step, "\"");
   const Duration deadline = RealClock().Monotonic() + 60s;
-  while (!std::filesystem::exists(file)) {
-    if (RealClock().Monotonic() > deadline) return Status(StatusCode::kDeadlineExceeded, file);
+  for (;;) {
+    const StatusOr<std::string> text = ReadFile(list);
+    if (text.ok() && text->find(entry) != std::string::npos) break;
+    if (RealClock().Monotonic() > deadline)
+      return Status(StatusCode::kDeadlineExceeded, StrCat(list, " does not list ", entry));
     std::this_thread::sleep_for(5ms);
   }
   return {};
 }
 
 // Returns a callback that ends Fit with an error once there is a checkpoint of the step `saved`.
-// While a checkpoint is being written, a later one is put off, so the callback first waits for that
-// of step 0.
+// While a checkpoint is being written, a later one is put off, so the callback waits for that of
+// step 0 after the first step.
 Callback FailOnceSaved(const std::string& folder, int64_t saved) {
   return LambdaCallback{.on_batch_end = [=](FitControl& run, int64_t, const Metrics&) {
-    if (run.step() == saved - 1) return AwaitCheckpoint(folder, 0);
+    if (run.step() == 1) return AwaitCheckpoint(folder, 0);
     if (run.step() <= saved) return Status();
     const Status found = AwaitCheckpoint(folder, saved);
     return found.ok() ? Status(StatusCode::kAborted, "as the test wants") : found;
