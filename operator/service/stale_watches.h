@@ -26,8 +26,8 @@ inline constexpr Duration kStaleAfter = 2min;
 using CheckServed = std::function<Status(objects::Kind)>;
 
 // Returns the entries of `troubles` whose watches the control loop cannot do without. A gang
-// scheduler's watches count only if the operator's flag selects that scheduler (`gang`); one that
-// only a job's annotation names must not stop the operator for every job. The NetworkPolicy watch
+// scheduler's watches count only if the operator's flag selects that scheduler (`gang`). If only a
+// job's annotation selects it, the operator must go on with the other jobs. The NetworkPolicy watch
 // counts if `network_policies`, the operator's flag, lets any job have a policy.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang,

@@ -161,7 +161,7 @@ std::string Text(const std::map<Task, int>& killed) {
   std::string text;
   for (const auto& [task, times] : killed)
     text += StrCat(text.empty() ? "" : ", ", cluster::ToString(task), " ", times, "×");
-  return text.empty() ? "nobody" : text;
+  return text.empty() ? "no task" : text;
 }
 
 class ExactlyOnce : public testing::Test {

@@ -204,7 +204,7 @@ data:
   const std::string folder_;
   const std::vector<cluster::Task> tasks_;
   std::map<cluster::Task, std::string> addresses_;
-  // The words with which the command of a task begins; none without a network.
+  // The prefix of each task's command, which enters its network namespace; empty without one.
   std::map<cluster::Task, std::vector<std::string>> commands_;
   std::map<cluster::Task, std::unique_ptr<Program>> programs_;
 };

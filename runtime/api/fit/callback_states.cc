@@ -88,7 +88,7 @@ tfjob::Status RestoreCallbackStates(const std::string& folder, int64_t step,
   ASSIGN_OR_RETURN(const std::vector<std::string> states, ReadStates(path));
   if (states.size() != callbacks.size()) {
     kStatesLog.Warning(
-        "the callbacks start anew: their states are those of other callbacks",
+        "the states of the callbacks are not restored: the file has another number of states",
         {{"file", path}, {"states", states.size()}, {"callbacks", callbacks.size()}});
     return OkStatus();
   }

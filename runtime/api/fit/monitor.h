@@ -62,7 +62,7 @@ class Monitor {
   std::optional<bool> larger_;  // whether larger values are better; set by Begin
 };
 
-// What a callback remembers between epochs.
+// The values that a callback keeps between epochs.
 struct CallbackMemory {
   int64_t waited = 0;   // epochs without an improvement; for ModelCheckpoint, steps
   int64_t cooling = 0;  // epochs until the next reduction of the rate may be considered

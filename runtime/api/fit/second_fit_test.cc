@@ -58,7 +58,7 @@ FitOptions OptionsOf(int call, const std::string& folder) {
           .verbose = Verbose::kSilent};
 }
 
-// What a task's program has seen.
+// The results of a task's program.
 struct Seen {
   Result<History> first = Status(StatusCode::kUnknown, "not run");
   Result<History> second = Status(StatusCode::kUnknown, "not run");
@@ -247,8 +247,8 @@ TEST(SecondFit, AsynchronousTasksThatStartAgainFindTheFirstComplete) {
   }
 }
 
-// Trains the second layer, and then all layers, with a model that is compiled anew. Returns the
-// first layer's kernel after each Fit, or nothing in a ps.
+// Trains the second layer, compiles the model again, and trains all layers. Returns the first
+// layer's kernel after each Fit; empty tensors in a ps.
 std::pair<Tensor, Tensor> FineTune(const Strategy& strategy, const std::string& folder) {
   const Model model =
       Sequential({Input{.shape = {3}}, Dense{.units = 8, .name = "base"}, Dense{.units = 4}});

@@ -78,8 +78,8 @@ Communicators MakeRanks(int ranks, Settings settings = {}) {
   return communicators;
 }
 
-// Calls the function for every rank on a thread of its own. The thread then destroys the rank's
-// communicator, so all ranks leave together.
+// Starts one thread per rank, which calls the function and then destroys the rank's communicator.
+// All ranks therefore leave together.
 void OnNcclRanks(Communicators communicators, const std::function<void(Communicator&)>& body) {
   std::vector<Thread> threads;
   for (auto& communicator : communicators) {
